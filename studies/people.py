@@ -26,12 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.catalogue.people import EXPERT
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import WordreelError
 from wordreel.people.face_groups import THRESHOLD, group_faces
 from wordreel.people.face_spans import centred, face_mean, face_spans
-from wordreel.people.group_people import seen_together
+from wordreel.people.group_people import EXPERT, seen_together
 from wordreel.types import Float32, Int64, Track
 from wordreel.util.atomic import atomic_write
 

@@ -22,14 +22,14 @@ from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryError, LibraryRead
 from wordreel.progress import ProgressCallback
 from wordreel.runtime.store import WeightStore
 from wordreel.search.hits import CaptionMatch, Hit, MatchTimeline, Results
-from wordreel.search.norm_names import SearchNorm
 from wordreel.search.query import Query, QueryArguments, VideoMoment
+from wordreel.search.query_fields import SearchNorm
 
 if TYPE_CHECKING:
     from wordreel.backbones.installed import Precision
     from wordreel.banks.library_workers import LibraryWorkers
     from wordreel.banks.manager import BankManager
-    from wordreel.catalogue.annotation_manager import AnnotationManager
+    from wordreel.catalogue.annotations import AnnotationManager
     from wordreel.catalogue.records import Video
     from wordreel.embed.use import ModelRow, UseResult
     from wordreel.embed.use_backbone import ConfirmDownload
@@ -142,7 +142,7 @@ class Library:
         >>> library.annotations.remove(tagged.id).text
         'beach'
         """
-        from wordreel.catalogue.annotation_manager import AnnotationManager
+        from wordreel.catalogue.annotations import AnnotationManager
 
         return AnnotationManager(self.store)
 
@@ -440,7 +440,7 @@ class Library:
         >>> print(library.export_hits(library.search("red", limit=1), "m3u").splitlines()[0])
         #EXTM3U
         """
-        from wordreel.search.hit_lists.formats import write_hits
+        from wordreel.search.hit_lists import write_hits
 
         return write_hits(self.store, hits, form)
 

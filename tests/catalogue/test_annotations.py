@@ -7,8 +7,7 @@ from tests.fakes import FakeFence, experts, write_media
 from tests.ingest.test_passes import finish, look
 from tests.lines import lines_with
 
-from wordreel.catalogue.annotation_manager import AnnotationManager
-from wordreel.catalogue.annotations import LONGEST_NOTE, LONGEST_TAG, MOST_OF_A_VIDEO, list_annotations
+from wordreel.catalogue.annotations import LONGEST_NOTE, LONGEST_TAG, MOST_OF_A_VIDEO, AnnotationManager
 from wordreel.catalogue.store import REPLICA, LibraryStore
 from wordreel.errors import LibraryError, LibraryReadOnly, QueryError
 from wordreel.ingest.add import add
@@ -38,7 +37,7 @@ def marks(store):
 
 
 def told(store):
-    return [(one.kind, one.text, one.start, one.end) for one in list_annotations(store)]
+    return [(one.kind, one.text, one.start, one.end) for one in AnnotationManager(store).list()]
 
 
 def test_a_moment_is_tagged_once(marks, media, store):
@@ -114,7 +113,7 @@ def test_they_are_changed_and_removed(marks, media, store):
 def test_a_tag_changed_into_one_that_is_there_becomes_it(marks, media, store):
     one, two = marks.tag(media / "short.mp4", "a", 1, 2), marks.tag(media / "short.mp4", "b", 1, 2)
     assert marks.change(two.id, "A").id == two.id
-    assert [(row.id, row.text) for row in list_annotations(store)] == [(two.id, "A")]
+    assert [(row.id, row.text) for row in AnnotationManager(store).list()] == [(two.id, "A")]
     assert one.id != two.id
     assert verify(store) == []
 

@@ -4,7 +4,6 @@ import pytest
 from tests.face_tracks import put_faces
 from tests.fakes import FakeFence, experts, write_media
 
-from wordreel.catalogue.people import known_names
 from wordreel.catalogue.store import REPLICA, LibraryStore
 from wordreel.errors import LibraryError, LibraryReadOnly, QueryError
 from wordreel.ingest.add import add
@@ -101,21 +100,21 @@ def test_another_track_of_a_film_is_grouped_anew(people, store, media, anna):
 def test_names_are_unique_and_can_be_searched_for(people, store, anna):
     other = people.list()[1].id
     people.name(anna, "  Anna   Lee ")
-    assert known_names(store) == ["Anna Lee"]
+    assert people.names() == ["Anna Lee"]
     with pytest.raises(LibraryError, match="somebody else"):
         people.name(other, "ANNA LEE")
     people.name("anna lee", "Anna")
     people.name(str(other), "Bob")
-    assert known_names(store) == ["Anna", "Bob"]
+    assert people.names() == ["Anna", "Bob"]
     for wrong in ("x" * 101, 'a"b', "a\u202eb", "123"):
         with pytest.raises(QueryError):
             people.name(anna, wrong)
     people.name("Bob", "")
-    assert known_names(store) == ["Anna"]
+    assert people.names() == ["Anna"]
     with pytest.raises(LibraryError, match="nobody"):
         people.name("Zoe", "Zoe")
     people.turn_off()
-    assert known_names(store) == []
+    assert people.names() == []
 
 
 def test_merged_groups_stay_merged(people, store, media, anna):
@@ -145,7 +144,7 @@ def test_a_forgotten_person_does_not_come_back(people, store, anna):
     people.forget("Anna")
     assert people.update() == 0
     assert counts(people) == [("", 2, 2), ("", 1, 1)]
-    assert known_names(store) == []
+    assert people.names() == []
     with pytest.raises(LibraryError):
         people.faces(anna)
 

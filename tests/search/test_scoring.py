@@ -13,7 +13,8 @@ from wordreel.hubness import METHODS, make_method, mixtures
 from wordreel.hubness.gated import ranking_scores
 from wordreel.index.base import Best, Rest
 from wordreel.search import lexical
-from wordreel.search.scoring import PLAIN, SEARCHABLE
+from wordreel.search.query_fields import SEARCHABLE
+from wordreel.search.scoring import PLAIN
 from wordreel.search.text_search import TextSearch
 
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]

@@ -32,7 +32,7 @@ from wordreel.index.base import Correction
 from wordreel.progress import ProgressCallback
 from wordreel.retrieval.rankings import Ranking, RightItem, rank_queries
 from wordreel.retrieval.significance import compare
-from wordreel.search.norm_names import SEARCHABLE
+from wordreel.search.query_fields import SEARCHABLE
 from wordreel.search.scoring import PLAIN, FittedNorm
 from wordreel.types import Bool, Float32
 from wordreel.util.even_sample import even_sample

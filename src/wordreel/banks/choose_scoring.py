@@ -14,8 +14,9 @@ from wordreel.catalogue.banks import BUILD_A_BANK, BankRow, SavedCheck, list_ban
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import BankError, NextStep
 from wordreel.progress import ProgressCallback
-from wordreel.search.norm_names import AUTO
-from wordreel.search.scoring import Note, Scoring, check_norm
+from wordreel.search.query import check_norm
+from wordreel.search.query_fields import AUTO
+from wordreel.search.scoring import Note, Scoring
 from wordreel.search.searcher import Searcher
 
 if TYPE_CHECKING:

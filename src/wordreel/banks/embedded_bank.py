@@ -15,7 +15,8 @@ from wordreel.hubness.method import Method
 from wordreel.hubness.standard_score import StandardScore
 from wordreel.index.base import Correction
 from wordreel.progress import ProgressCallback
-from wordreel.search.scoring import PLAIN, FittedNorm, RivalScores, check_norm
+from wordreel.search.query import check_norm
+from wordreel.search.scoring import PLAIN, FittedNorm, RivalScores
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32, Int64
 

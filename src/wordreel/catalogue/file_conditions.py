@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from wordreel.catalogue.paths import from_blob, prefix_bounds, to_blob
 
 if TYPE_CHECKING:
     from wordreel.catalogue.connection import Catalogue
+    from wordreel.catalogue.passes import Pass
+
+FileKind = Literal["video", "audio", "image"]
 
 AT_ONCE = 500  # contents in one statement
 TAGGED_MOMENTS = "SELECT content, start, end FROM annotations WHERE kind = 'tag' AND key = ?"
@@ -59,44 +62,52 @@ class FileConditions:
         return not self.where and not self.moments
 
 
+@dataclass(frozen=True)
+class FileRecord:
+    """The first path of a content, its kind and duration, and the last pass that it has had."""
+
+    path: str
+    kind: FileKind
+    duration: float
+    analysis: Pass
+
+
 def passing_contents(catalogue: Catalogue, conditions: FileConditions) -> list[str]:
-    """Contents with a file that meets the conditions, in order of the hash."""
+    """Return the contents with a file that meets the conditions, in order of the hash."""
     where, values = _where(conditions)
     query = f"SELECT DISTINCT f.content FROM files f {where} ORDER BY f.content"  # noqa: S608
     return [content for (content,) in catalogue.rows(query, *values)]
 
 
 def required_moments(catalogue: Catalogue, conditions: FileConditions) -> list[list[MomentRow]]:
-    """The moments that have each of the required values."""
+    """Return the moments that have each of the required values."""
     return [[MomentRow(*row) for row in catalogue.rows(query, value)] for query, value in conditions.moments]
 
 
-def first_paths(
+def first_files(
     catalogue: Catalogue, conditions: FileConditions, contents: Sequence[str] | None = None
-) -> dict[str, str]:
-    """The first path, in order of paths, of each of these contents (or of all) that meets the conditions."""
-    where, values = _where(conditions)
-    paths: dict[str, str] = {}
-    for limit, some in _pieces(contents):
-        clause = where if not limit else f"{where} AND {limit}" if where else f"WHERE {limit}"
-        query = f"SELECT f.content, min(f.path) FROM files f {clause} GROUP BY f.content ORDER BY 2"  # noqa: S608
-        rows = catalogue.rows(query, *values, *some)
-        paths |= {content: from_blob(path) for content, path in rows}
-    return paths
+) -> dict[str, FileRecord]:
+    """Return the first file, in order of paths, of each of these contents (or of all) that passes."""
+    records: dict[str, FileRecord] = {}
+    for start in range(0, 1 if contents is None else len(contents), AT_ONCE):
+        clause, values = _where(conditions, None if contents is None else contents[start : start + AT_ONCE])
+        rows = catalogue.rows(
+            f"""SELECT f.content, min(f.path), c.kind, c.duration,
+                       CASE WHEN q.content IS NULL THEN 'thorough' ELSE 'quick' END
+                FROM files f JOIN contents c ON c.content = f.content
+                LEFT JOIN quick_contents q ON q.content = f.content
+                {clause} GROUP BY f.content ORDER BY 2""",  # noqa: S608
+            *values,
+        )
+        records |= {content: FileRecord(from_blob(path), *rest) for content, path, *rest in rows}
+    return records
 
 
-def _pieces(contents: Sequence[str] | None) -> Iterator[tuple[str, Sequence[str]]]:
-    if contents is None:
-        yield "", ()
-        return
-    for start in range(0, len(contents), AT_ONCE):
-        some = contents[start : start + AT_ONCE]
-        yield f"f.content IN ({','.join('?' * len(some))})", some
-
-
-def _where(conditions: FileConditions) -> tuple[str, list[Any]]:
+def _where(conditions: FileConditions, contents: Sequence[str] | None = None) -> tuple[str, list[Any]]:
     clauses = list(conditions.where)
     for moments, value in conditions.moments:
         clauses.append((f"f.content IN (SELECT content FROM ({moments}))", (value,)))  # noqa: S608
+    if contents is not None:
+        clauses.append((f"f.content IN ({','.join('?' * len(contents))})", tuple(contents)))
     text = " AND ".join(clause for clause, _ in clauses)
     return (f"WHERE {text}" if text else ""), [value for _, values in clauses for value in values]

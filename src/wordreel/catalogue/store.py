@@ -13,15 +13,8 @@ from typing import Any
 from wordreel.catalogue import full_text
 from wordreel.catalogue.captions import read_captions
 from wordreel.catalogue.connection import NAME, Catalogue
-from wordreel.catalogue.file_conditions import (
-    FileConditions,
-    MomentRow,
-    first_paths,
-    passing_contents,
-    required_moments,
-)
 from wordreel.catalogue.lock import may_have_died, writer_lock
-from wordreel.catalogue.passes import Pass, is_version, quick_fingerprint
+from wordreel.catalogue.passes import is_version, quick_fingerprint
 from wordreel.catalogue.paths import IMPORTED, from_blob, library_path, to_blob
 from wordreel.catalogue.records import (
     CaptionRow,
@@ -61,6 +54,7 @@ _HAS_FILE = "EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"
 MODEL_SETTING = "model"
 SOURCE_SETTING = "backbone_source"  # where the backbone in use came from: another machine needs it
 REPLICA = "replica of"  # of a replica: {"library", "generation"} as JSON
+COPY_IT = NextStep("copy the library to a disk that can be written")
 VALUES_AT_ONCE = 900  # in one statement; SQLite allows 999 at least
 
 
@@ -156,9 +150,7 @@ class LibraryStore:
             yield
             return
         if self.read_only:
-            raise LibraryReadOnly(
-                f"{self.path} cannot be written", NextStep("copy the library to a disk that can be written")
-            )
+            raise LibraryReadOnly(f"{self.path} cannot be written", COPY_IT)
         with writer_lock(self.path / "lock") as previous_died:
             self._writer = threading.get_ident()
             try:
@@ -167,6 +159,20 @@ class LibraryStore:
                 yield
             finally:
                 self._writer = None
+
+    @contextmanager
+    def editing(self) -> Iterator[None]:
+        """Change what a person typed, in one transaction and without the write lock.
+
+        A library that cannot be written, or that follows another one, refuses.
+        """
+        if self.read_only:
+            raise LibraryReadOnly(f"{self.path} cannot be written", COPY_IT)
+        if self.setting(REPLICA) is not None:
+            step = NextStep("change the library that it follows")
+            raise LibraryReadOnly(f"{self.path} is a replica of a published library", step)
+        with self.catalogue.transaction():
+            yield
 
     # Settings
 
@@ -203,6 +209,14 @@ class LibraryStore:
         )
         return StoredFile(from_blob(row[0]), *row[1:]) if row else None
 
+    def required_file(self, path: str | os.PathLike[str]) -> StoredFile:
+        """Return a file of the library; raise a `LibraryError` if it is not in it."""
+        file = self.file(path)
+        if file is None:
+            step = NextStep("add it", f"add {os.fspath(path)}", "Library")
+            raise LibraryError(f"{os.fspath(path)} is not in the library", step)
+        return file
+
     def videos(self) -> list[Video]:
         """Every content that some file holds, by hash, with all its paths."""
         paths: dict[str, list[str]] = {}
@@ -230,11 +244,6 @@ class LibraryStore:
     def info(self, content: str) -> MediaInfo | None:
         row = self.catalogue.one(f"SELECT {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
         return MediaInfo(*row) if row else None
-
-    def infos_and_analyses(self, contents: Sequence[str]) -> dict[str, tuple[MediaInfo, Pass]]:
-        """What each of these contents is, and the last pass that it has had."""
-        rows = self._select_some(f"content, {_ANALYSIS}, {_INFO}", "contents c", contents)
-        return {content: (MediaInfo(*info), analysis) for content, analysis, *info in rows}
 
     def has_content_of_size(self, size: int) -> bool:
         """Whether some content has this many bytes: only then can a new file be a known one."""
@@ -379,20 +388,6 @@ class LibraryStore:
             catalogue_bytes=sum(p.stat().st_size for p in self.path.glob(f"{NAME}*")),
             cache_bytes=sum(p.stat().st_size for p in self.cache.rglob("*") if p.is_file()),
         )
-
-    def passing_contents(self, conditions: FileConditions) -> list[str]:
-        """Contents with a file that meets the conditions, in order of the hash."""
-        return passing_contents(self.catalogue, conditions)
-
-    def required_moments(self, conditions: FileConditions) -> list[list[MomentRow]]:
-        """For each tag and each person that is required, the moments that have it."""
-        return required_moments(self.catalogue, conditions)
-
-    def first_paths(
-        self, conditions: FileConditions, contents: Sequence[str] | None = None
-    ) -> dict[str, str]:
-        """The first path of each of these contents (or of all) that meets the conditions, in order."""
-        return first_paths(self.catalogue, conditions, contents)
 
     def expert_names(self) -> set[str]:
         """Every expert that was run on some content, also where its output is absent."""

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.catalogue.annotations import refuse_read_only
-from wordreel.catalogue.people import EXPERT, check_on
 from wordreel.catalogue.store import LibraryStore
 from wordreel.people.face_groups import candidate_groups, group_faces
 from wordreel.people.face_spans import FaceSpan, face_spans
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Float32, Float64, Int64, Track
 
+EXPERT = "faces"
 AT_ONCE = 1_000  # new faces that are grouped together
 
 
@@ -37,8 +36,6 @@ def update_groups(store: LibraryStore, on_progress: ProgressCallback | None = No
 
     Batch by batch, each one transaction: stopped, the next call goes on.
     """
-    check_on(store)
-    refuse_read_only(store)
     waiting = waiting_contents(store)
     total = 0
     batch: list[tuple[str, str, list[FaceSpan]]] = []
@@ -65,7 +62,7 @@ def _spans(store: LibraryStore, content: str) -> list[FaceSpan]:
 def _group(store: LibraryStore, batch: Sequence[tuple[str, str, list[FaceSpan]]]) -> int:
     """Replace the faces of some contents and group them with all others."""
     catalogue = store.catalogue
-    with catalogue.transaction():
+    with store.editing():
         here = [(c, d, s) for c, d, s in batch if store.info(c) is not None]  # not removed meanwhile
         for content, digest, _ in here:
             catalogue.run("DELETE FROM person_faces WHERE content = ?", content)

@@ -8,12 +8,13 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import Literal, TypedDict, get_args
+from typing import TypedDict, get_args
 
 from wordreel.catalogue.file_conditions import (
     SEEN_MOMENTS,
     TAGGED_MOMENTS,
     FileConditions,
+    FileKind,
     SqlCondition,
     about_content,
     has_words,
@@ -23,7 +24,6 @@ from wordreel.catalogue.paths import is_imported
 from wordreel.errors import QueryError
 from wordreel.search.query_fields import asked, query_field
 
-FileKind = Literal["video", "audio", "image"]
 LONGEST = 1e7  # seconds of a file
 
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordreel.catalogue.records import StoredClip, WordRow
-from wordreel.search.overlaps import overlapping_rows, video_numbers
 from wordreel.search.segments import distinct
 from wordreel.types import Float32, Int64
 
@@ -96,8 +95,8 @@ class TermMatches:
     @classmethod
     def find(cls, snapshot: LibrarySnapshot, term: str) -> TermMatches:
         lines = snapshot.store.find_lines([term], MOST_LINES)
-        of = video_numbers(snapshot, lines.contents)
-        items = overlapping_rows(snapshot, of, lines.starts, lines.ends)
+        of = snapshot.video_numbers_of(lines.contents)
+        items = snapshot.overlapping_rows(of, lines.starts, lines.ends)
         videos = len(distinct(snapshot.video[items]))
         return cls(np.array(lines.ids, np.int64), of, items, videos)
 

@@ -1,4 +1,9 @@
-"""The videos of a snapshot that pass some filters."""
+"""The items that a search may return: of videos that pass its filters, by its quoted and excluded words.
+
+Quoted words must be said or shown in a moment, and excluded ones must not be in it at all. An item shows
+excluded words where its confidence as a hit for them is at least EXCLUDED; without a query bank, where it
+stands out more for them than for what is asked, by deviations over the sample of videos.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +15,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.catalogue.file_conditions import FileConditions
+from wordreel.catalogue.file_conditions import (
+    FileConditions,
+    FileRecord,
+    first_files,
+    passing_contents,
+    required_moments,
+)
 from wordreel.embed.columns import damaged_columns
-from wordreel.search.file_records import FileRecord, FileRecords
 from wordreel.search.filters import Filters
-from wordreel.search.overlaps import overlapping_rows, video_numbers
-from wordreel.types import Bool
+from wordreel.search.lexical import literal_phrase
+from wordreel.types import Bool, Float64, Int64
 
 if TYPE_CHECKING:
     from wordreel.search.snapshot import LibrarySnapshot
+    from wordreel.search.text_search import TextSearch
+
+EXCLUDED = 0.2
+LEAST = 1.0  # deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +42,6 @@ class PassingVideos:
     snapshot: LibrarySnapshot
     conditions: FileConditions
     passed: Bool | None  # by number of the video; None if all pass
-    _records: FileRecords
 
     @classmethod
     def of(cls, snapshot: LibrarySnapshot, filters: Filters) -> PassingVideos:
@@ -37,15 +50,15 @@ class PassingVideos:
         # too, until the garbage collector runs.
         weak: LibrarySnapshot = weakref.proxy(snapshot)
         if conditions.empty:
-            return cls(weak, conditions, None, FileRecords(snapshot.store, conditions))
-        numbers = snapshot.columns.numbers(snapshot.store.passing_contents(conditions))
+            return cls(weak, conditions, None)
+        numbers = snapshot.columns.numbers(passing_contents(snapshot.store.catalogue, conditions))
         passed = np.zeros(len(snapshot.columns.contents), bool)
         passed[numbers[numbers >= 0]] = True
-        return cls(weak, conditions, passed, FileRecords(snapshot.store, conditions))
+        return cls(weak, conditions, passed)
 
     @cached_property
     def count(self) -> int:
-        """How many videos pass."""
+        """Return how many videos pass."""
         if self.passed is None:
             return self.snapshot.video_count()
         return int(self.passed[self.snapshot.video_numbers].sum())
@@ -59,14 +72,68 @@ class PassingVideos:
             allowed = np.asarray(self.passed[self.snapshot.columns.video] & self.snapshot.live)
         except IndexError as error:
             raise damaged_columns(error) from None
-        for moments in self.snapshot.store.required_moments(self.conditions):
-            inside = np.zeros(len(allowed), bool)
-            videos = video_numbers(self.snapshot, [moment.content for moment in moments])
+        for moments in required_moments(self.snapshot.store.catalogue, self.conditions):
+            videos = self.snapshot.video_numbers_of([moment.content for moment in moments])
             starts, ends = [moment.start for moment in moments], [moment.end for moment in moments]
-            inside[overlapping_rows(self.snapshot, videos, starts, ends, wholes=False)] = True
-            allowed &= inside
+            allowed &= _mask(len(allowed), self.snapshot.overlapping_rows(videos, starts, ends, wholes=False))
         return allowed
 
     def records(self, contents: Sequence[str]) -> dict[str, FileRecord]:
-        """The first file of each of these videos that passes; none for videos that were removed since."""
-        return self._records.of(contents)
+        """Return the first file of each of these videos that passes, if they are still in the library."""
+        return first_files(self.snapshot.store.catalogue, self.conditions, contents)
+
+
+def allowed_items(
+    search: TextSearch, phrases: Sequence[str], without: Sequence[TextSearch], passing: PassingVideos
+) -> Bool | None:
+    """`[rows]`: the items that pass the filters, hold each phrase and show nothing excluded; None if all."""
+    allowed, snapshot = passing.allowed, search.searcher.snapshot
+    if not phrases and not without:
+        return allowed
+    allowed = snapshot.live.copy() if allowed is None else allowed.copy()
+    for phrase in phrases:
+        items = _said_or_shown(snapshot, phrase)
+        allowed &= _mask(len(allowed), items[snapshot.moment_places(items)])
+    rows = np.flatnonzero(allowed)
+    for excluded in without:
+        shown = np.zeros(len(allowed), bool)
+        shown[rows] = _shows(excluded, search, rows)
+        shown[_said_or_shown(snapshot, excluded.text.text)] = True
+        allowed &= ~shown
+        allowed[_wholes_of(snapshot, np.flatnonzero(shown))] = False
+    return allowed
+
+
+def _said_or_shown(snapshot: LibrarySnapshot, words: str) -> Int64:
+    """The items in which all these words are said or shown in order."""
+    phrase = literal_phrase(words)
+    return snapshot.term_matches([phrase])[phrase].items
+
+
+def _shows(excluded: TextSearch, search: TextSearch, rows: Int64) -> Bool:
+    """Which of some items show what is excluded."""
+    if not excluded.text.understanding.any:
+        return np.zeros(len(rows), bool)
+    sure = excluded.confidences(rows)
+    if sure is not None:
+        return np.asarray(sure >= EXCLUDED)
+    return np.asarray(_standing(excluded, rows) > np.maximum(_standing(search, rows), LEAST))
+
+
+def _standing(search: TextSearch, rows: Int64) -> Float64:
+    """By how many deviations over the best items of the sampled videos each item stands out."""
+    rivals = search.rivals.scores.astype(np.float64)
+    return np.asarray((search.plain(rows) - rivals.mean()) / max(rivals.std(), 1e-9))
+
+
+def _wholes_of(snapshot: LibrarySnapshot, rows: Int64) -> Int64:
+    """The whole videos of some items: they hold what the items show."""
+    video, whole = snapshot.columns.video, snapshot.columns.clips["whole"] != 0
+    return np.flatnonzero(whole & _mask(len(snapshot.columns.contents), video[rows])[video])
+
+
+def _mask(count: int, rows: Int64) -> Bool:
+    """Return `[count]`: true at these rows."""
+    mask = np.zeros(count, bool)
+    mask[rows] = True
+    return mask

@@ -8,10 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack
 
-from wordreel.errors import QueryError
+from wordreel.errors import BankError, NextStep, QueryError
 from wordreel.search.filters import FilterArguments, Filters
-from wordreel.search.norm_names import AUTO, SearchNorm
-from wordreel.search.query_fields import METADATA, asked
+from wordreel.search.query_fields import AUTO, METADATA, SEARCHABLE, SearchNorm, asked
 
 LONGEST_QUERY = 10_000  # characters
 WORDS = ("phrases", "then_phrases", "without")
@@ -136,8 +135,6 @@ class Query:
     )
 
     def __post_init__(self) -> None:
-        from wordreel.search.scoring import check_norm
-
         self._check_question()
         for name in ("text", "then"):
             if (words := getattr(self, name)) is not None:
@@ -223,6 +220,24 @@ def check_text(text: str, field: str = "text") -> str:
 def check_limit(limit: int, what: str = "results") -> None:
     if limit < 1:
         raise QueryError(f"cannot show {limit} {what}; ask for 1 or more", field="limit")
+
+
+def check_norm(name: str) -> None:
+    """Raise a `BankError` for a normalisation that a search cannot use."""
+    if name == AUTO or name in SEARCHABLE:
+        return
+    from wordreel.hubness import METHODS
+
+    if name not in METHODS:
+        raise BankError(f"there is no normalisation {name!r}; choose one of auto, {', '.join(SEARCHABLE)}")
+    why = (
+        "sees all test queries at once, and a search has one"
+        if METHODS[name].transductive
+        else "needs a second bank of videos"
+    )
+    raise BankError(
+        f"{name!r} {why}", NextStep("choose another, or use it on similarity matrices", command="qbnorm")
+    )
 
 
 def needs_confidence() -> QueryError:

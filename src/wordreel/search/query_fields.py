@@ -1,7 +1,7 @@
 """What a field of a query is, for every interface: its type, help, flag, limits and column, declared once.
 
 The command line makes options of it (`cli.query_options`), HTTP a pydantic model (`serve.query_model`), saved
-searches JSON (`search.query_json`), and the catalogue a condition.
+searches JSON (`search.saved`), and the catalogue a condition.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ from collections.abc import Callable
 from dataclasses import Field, dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from wordreel.catalogue.file_conditions import SqlCondition
+
+SearchNorm = Literal["auto", "none", "gc", "csls", "is", "dis", "cent", "nnn", "sinkhorn"]
+AUTO: SearchNorm = "auto"
+SEARCHABLE: tuple[str, ...] = tuple(name for name in get_args(SearchNorm) if name != AUTO)
+"""The normalisations that need neither other test queries nor a bank of videos, and can score candidates."""
 
 METADATA = "query"
 Kind = Literal["text", "name", "number", "count", "flag", "day", "folder", "file", "choice"]

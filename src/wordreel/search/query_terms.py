@@ -1,5 +1,5 @@
-"""Filters that are written among the words of a query: `tag:beach`, `person:"Anna Lee"`, names of people,
-quoted words and excluded ones (`query_words`).
+"""What is written among the words of a query: `tag:beach`, `person:"Anna Lee"`, names of people, phrases in
+quotes (`"to Vienna"`) and exclusions (`-race`, `without a car`, `not a dog`).
 
 A name that the owner gave to a person is a filter wherever it stands in the words, unless it is in quotes: a
 search for Anna dancing looks for dancing in the moments that show Anna.
@@ -10,30 +10,39 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from wordreel.catalogue.annotations import compared
-from wordreel.catalogue.people import check_on, find_person, known_names
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, QueryError
+from wordreel.people.people_manager import PeopleManager
+from wordreel.search.lexical import STOP_WORDS
 from wordreel.search.query import Query
-from wordreel.search.query_words import split_words
 
 TERM = re.compile(r'(?<!\S)(tag|person):(?:"([^"]*)"|(\S+))', re.IGNORECASE)
 QUOTED = re.compile(r'("[^"]*")')
 SOMEBODY = "a person"  # the words of a query that asks for nothing but people
+PHRASE = re.compile(r'(?<!\S)(-?)"([^"]*)"')
+MINUS = re.compile(r"(?<!\S)-([^\W\d_][\w-]*)")
+WITHOUT = re.compile(
+    r"\b(?:with(?:out| no)(?:\s+(?:a|an|the|any))?|not\s+(?:a|an|the|any))\s+([^\W\d_][\w-]*(?:\s+[\w-]+)*)",
+    re.IGNORECASE,
+)
+JOINS = {"and", "or"}  # between words that are excluded together
 
 
 def resolve_terms(store: LibraryStore, query: Query) -> Query:
-    """The same query with its terms as filters, and its words without them.
+    """Return the query with its terms as filters, and its words without them.
 
     Raises:
         LibraryError: People are turned off, or nobody has the name.
         QueryError: The words say only what must not be there.
     """
-    _check_people(store, query.filters.people)
+    people_of_library = PeopleManager(store)
     if query.text is None:
+        _check_people(people_of_library, query.filters.people)
         return query
-    names = known_names(store)
+    names = people_of_library.names()
     tags, people, without = list(query.filters.tags), list(query.filters.people), list(query.without)
     texts: dict[str, str] = {}
     phrases = {"text": list(query.phrases), "then": list(query.then_phrases)}
@@ -51,7 +60,7 @@ def resolve_terms(store: LibraryStore, query: Query) -> Query:
             step = NextStep("say also what to look for, such as `animals -dog`")
             raise QueryError("the query says only what must not be there", step, field=name)
         texts[name] = texts[name] or text
-    _check_people(store, people)
+    _check_people(people_of_library, people)
     filters = replace(query.filters, tags=_once(tags), people=_once(people))
     return replace(
         query,
@@ -68,11 +77,11 @@ def _once(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _check_people(store: LibraryStore, names: Sequence[str]) -> None:
+def _check_people(known: PeopleManager, names: Sequence[str]) -> None:
     if names:
-        check_on(store)
+        known.check_on()
     for name in names:
-        find_person(store, name)
+        known.find(name)
 
 
 def split_terms(text: str, names: Sequence[str] = ()) -> tuple[str, list[str], list[str]]:
@@ -102,3 +111,57 @@ def split_terms(text: str, names: Sequence[str] = ()) -> tuple[str, list[str], l
             people.append(name)
             rest = "".join(part for part, _ in found)
     return " ".join(rest.split()), tags, people
+
+
+class QueryWords(NamedTuple):
+    """The words that a model encodes, those that must be said or shown, and those that must not be there."""
+
+    text: str
+    phrases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+def split_words(text: str) -> QueryWords:
+    """Split the words of a query; an exclusion ends at the next stop word or mark.
+
+    >>> split_words('a street without a car or bus in the rain -night')
+    QueryWords(text='a street in the rain', phrases=(), without=('night', 'car', 'bus'))
+    >>> split_words('a train "to Vienna" -"slow train"')
+    QueryWords(text='a train to Vienna', phrases=('to Vienna',), without=('slow train',))
+    """
+    phrases: list[str] = []
+    without: list[str] = []
+
+    def quoted(match: re.Match[str]) -> str:
+        words = " ".join(match[2].split())
+        if not any(char.isalnum() for char in words):
+            return " "
+        (without if match[1] else phrases).append(words)
+        return " " if match[1] else f" \0{len(phrases) - 1}\0 "  # kept from the other patterns
+
+    def minus(match: re.Match[str]) -> str:
+        without.append(match[1])
+        return " "
+
+    def negated(match: re.Match[str]) -> str:
+        words = match[1].split()
+        group: list[str] = []
+        for used, word in enumerate(words):
+            lower = word.lower()
+            if lower in JOINS and group:
+                without.append(" ".join(group))
+                group = []
+            elif lower in STOP_WORDS and not (lower in ("a", "an", "the") and not group):
+                words = words[used:]
+                break
+            elif lower not in STOP_WORDS:
+                group.append(word)
+        else:
+            words = []
+        if group:
+            without.append(" ".join(group))
+        return " ".join(["", *words, ""])
+
+    rest = WITHOUT.sub(negated, MINUS.sub(minus, PHRASE.sub(quoted, text)))
+    rest = re.sub("\0(\\d+)\0", lambda match: phrases[int(match[1])], rest)
+    return QueryWords(" ".join(rest.split()), tuple(phrases), tuple(dict.fromkeys(without)))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from wordreel.errors import BankError, NextStep
+from wordreel.errors import NextStep
 from wordreel.index.base import Correction
-from wordreel.search.norm_names import AUTO, SEARCHABLE
 from wordreel.types import Float32, Float64, Int64
 
 
@@ -71,21 +70,3 @@ class Scoring:
     norm: FittedNorm = PLAIN
     confidence: ConfidenceFunction | None = None
     note: Note | None = None
-
-
-def check_norm(name: str) -> None:
-    """Refuse a normalisation that a search cannot use, and say why."""
-    if name == AUTO or name in SEARCHABLE:
-        return
-    from wordreel.hubness import METHODS
-
-    if name not in METHODS:
-        raise BankError(f"there is no normalisation {name!r}; choose one of auto, {', '.join(SEARCHABLE)}")
-    why = (
-        "sees all test queries at once, and a search has one"
-        if METHODS[name].transductive
-        else "needs a second bank of videos"
-    )
-    raise BankError(
-        f"{name!r} {why}", NextStep("choose another, or use it on similarity matrices", command="qbnorm")
-    )

@@ -20,11 +20,11 @@ from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import BankError, NextStep, QueryError, WeightsCorrupt
 from wordreel.models.base import Evidence, Model
 from wordreel.progress import ProgressCallback
+from wordreel.search.explain import with_required
 from wordreel.search.hits import Hit, MatchTimeline, Results
 from wordreel.search.lexical import LexicalMatches, lexical_matches
-from wordreel.search.norm_names import AUTO
 from wordreel.search.query import Query, VideoMoment
-from wordreel.search.required import with_required
+from wordreel.search.query_fields import AUTO
 from wordreel.search.scoring import PLAIN, FittedNorm, Scoring
 from wordreel.search.segments import Scores
 from wordreel.search.snapshot import LibrarySnapshot

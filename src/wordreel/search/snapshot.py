@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from wordreel.catalogue.file_conditions import FileConditions
+from wordreel.catalogue.file_conditions import FileConditions, first_files
+from wordreel.catalogue.paths import VERIFY
 from wordreel.catalogue.records import StoredClip
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.columns import ClipColumns
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.embed.embedding_cache import Gallery
+from wordreel.errors import LibraryError
 from wordreel.index.base import Index
 from wordreel.index.cached import BuiltIndex, IndexCache
 from wordreel.index.choose import builder_for
@@ -24,7 +26,7 @@ from wordreel.search.filters import Filters
 from wordreel.search.lexical import TermMatches
 from wordreel.search.passing_videos import PassingVideos
 from wordreel.search.sample import VideoSample, draw_sample
-from wordreel.search.segments import Scores, segment_argmax, segment_max
+from wordreel.search.segments import Scores, distinct, segment_argmax, segment_max, take_segments
 from wordreel.types import Bool, Int64
 from wordreel.util.lru_cache import LRUCache
 from wordreel.util.server_address import ServerAddress
@@ -129,6 +131,36 @@ class LibrarySnapshot:
         known[known] = self.video_numbers[at[known]] == numbers[known]
         return at, known
 
+    def video_numbers_of(self, contents: Sequence[str]) -> Int64:
+        """Return the number of each content's video, -1 where there is none; contents may come many times."""
+        each = list(dict.fromkeys(contents))
+        numbers = dict(zip(each, self.columns.numbers(each).tolist(), strict=True))
+        return np.array([numbers[content] for content in contents], np.int64)
+
+    def overlapping_rows(
+        self, videos: Int64, starts: Sequence[float], ends: Sequence[float], wholes: bool = True
+    ) -> Int64:
+        """Return the rows of the items that overlap some moments of `videos`, by number, each once, in order.
+
+        A whole video overlaps all of its moments; without `wholes` it counts only where it has no clips.
+        """
+        order, edges = self.segments
+        at, known = self.video_places(videos)
+        at = at[known]
+        try:
+            first, last = (np.array(times, np.float64)[known] for times in (starts, ends))
+        except ValueError as error:
+            raise LibraryError(f"the times of some words are damaged ({error})", VERIFY) from None
+        # The rows of each moment's video, one after the other: moment `of[i]` may overlap item `rows[i]`.
+        rows, _ = take_segments(order, edges, at)
+        sizes = edges[at + 1] - edges[at]
+        of = np.repeat(np.arange(len(at)), sizes)
+        clips = self.columns.clips[rows]
+        overlaps = (first[of] < clips["end"]) & (last[of] > clips["start"])
+        whole = clips["whole"] != 0
+        chosen = overlaps | whole if wholes else (overlaps & ~whole) | (whole & (sizes[of] == 1))
+        return distinct(rows[chosen])
+
     def clip_rows(self, content: str) -> Int64:
         """The rows of one video's clips; of its whole where it has no clips."""
         rows = self.rows(content)
@@ -219,10 +251,10 @@ class LibrarySnapshot:
         return self._by_video[2]
 
     def paths(self) -> dict[str, str]:
-        """The first path of every video that can be found, by content, in order of path."""
+        """Return the first path of every video that can be found, by content, in order of path."""
         found = set(self.contents())
-        paths = self.store.first_paths(FileConditions())
-        return {content: path for content, path in paths.items() if content in found}
+        files = first_files(self.store.catalogue, FileConditions())
+        return {content: file.path for content, file in files.items() if content in found}
 
 
 @dataclass(frozen=True, eq=False)

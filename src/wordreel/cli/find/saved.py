@@ -141,7 +141,7 @@ def import_(
 
 
 def _line(saved: SavedSearch) -> str:
-    from wordreel.search.query_json import query_to_json
+    from wordreel.search.saved import query_to_json
 
     values = query_to_json(saved.query)
     words = f"“{values.pop('text', '')}”" if "text" in values else ""

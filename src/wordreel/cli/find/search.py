@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from wordreel.catalogue.file_conditions import passing_contents
 from wordreel.cli.console.common import (
     IndexOption,
     JsonOption,
@@ -192,7 +193,7 @@ def why_nothing(library: Library, query: Query) -> str:
         there = ", ".join(sorted(known))
         return f"Nothing to show: no file has features by an expert {filters.expert!r}; there are {there}."
     inside = Filters(folder=filters.folder).conditions
-    if filters.folder is not None and not library.store.passing_contents(inside):
+    if filters.folder is not None and not passing_contents(library.store.catalogue, inside):
         return f"Nothing to show: no file of the library is in {printable(str(filters.folder))}."
     if query.min_confidence > 0:
         return f"Nothing to show: no hit is {query.min_confidence:.0%} sure; lower --min-confidence."

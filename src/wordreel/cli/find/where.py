@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from wordreel.cli.console.common import JsonOption, LibraryOption, beta_number, clock, percent, print_json
-from wordreel.search.norm_names import SearchNorm
+from wordreel.search.query_fields import SearchNorm
 
 WIDTH = 60  # characters of the strip
 BARS = " ▁▂▃▄▅▆▇█"

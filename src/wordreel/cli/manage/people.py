@@ -19,7 +19,7 @@ from wordreel.cli.console.common import (
 )
 
 if TYPE_CHECKING:
-    from wordreel.catalogue.people import Person
+    from wordreel.people.people_manager import Person
 
 app = typer.Typer(
     add_completion=False,

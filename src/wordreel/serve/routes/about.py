@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from wordreel import __version__
 from wordreel.catalogue.passes import quick_contents
 from wordreel.ingest.listing import count_videos, present_experts
-from wordreel.search.norm_names import SEARCHABLE
+from wordreel.search.query_fields import SEARCHABLE
 from wordreel.serve.display import display_path, largest_folders
 from wordreel.serve.metrics import CONTENT_TYPE
 from wordreel.serve.routes import Served, errors

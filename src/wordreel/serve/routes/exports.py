@@ -17,7 +17,7 @@ from starlette.responses import StreamingResponse
 from wordreel.media.clip_file import TOLERANCE
 from wordreel.media.cut_report import CutReport, CutStopped, Watch
 from wordreel.media.cut_request import CutRequest
-from wordreel.search.hit_lists.formats import FORMATS
+from wordreel.search.hit_lists import FORMATS
 from wordreel.serve import search_handlers
 from wordreel.serve.display import display_name, safe_name
 from wordreel.serve.problems import Problem

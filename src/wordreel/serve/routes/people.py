@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, Field
 
-from wordreel.catalogue.people import LONGEST_NAME, PersonFace, read_face
+from wordreel.people.people_manager import LONGEST_NAME, PersonFace
 from wordreel.serve.display import thumb_url
 from wordreel.serve.routes import Served, errors
 from wordreel.serve.schemas import RequestModel
@@ -139,7 +139,7 @@ async def picture(number: Number, service: Served) -> Response:
     """A picture of one look at a person, cut out of the video now."""
 
     def work() -> bytes:
-        face, vector = read_face(service.store, number)
+        face, vector = service.library.people.face(number)
         path = service.files.path(face.content)
         return service.face_crops.crop(number, path, face.start, face.end, vector)
 

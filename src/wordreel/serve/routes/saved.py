@@ -9,8 +9,7 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, Field
 
 from wordreel.errors import LibraryError
-from wordreel.search.query_json import query_to_json
-from wordreel.search.saved import SavedSearch
+from wordreel.search.saved import SavedSearch, query_to_json
 from wordreel.serve.problems import Problem
 from wordreel.serve.query_model import SearchRequest, query_of
 from wordreel.serve.routes import Served, errors

@@ -9,15 +9,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
-from wordreel.catalogue.annotations import (
-    LONGEST_NOTE,
-    Annotation,
-    add_annotation,
-    change_annotation,
-    list_annotations,
-    remove_annotation,
-    tag_counts,
-)
+from wordreel.catalogue.annotations import LONGEST_NOTE, Annotation
 from wordreel.serve.routes import ContentPath, Served, errors
 from wordreel.serve.routes.videos import check_stored_path
 from wordreel.serve.schemas import RequestModel, Seconds, ShortText
@@ -69,14 +61,14 @@ class TagsResponse(BaseModel):
 @router.get("/api/tags", response_model=TagsResponse, responses=errors())
 async def tags(service: Served) -> TagsResponse:
     """Every tag with the number of its moments, the most used first."""
-    counts = await service.search_pool(tag_counts, service.store)
+    counts = await service.search_pool(service.library.annotations.tags)
     return TagsResponse(tags=[TagModel(**asdict(count)) for count in counts])
 
 
 @router.get("/api/annotations", response_model=AnnotationsResponse, responses=errors())
 async def tagged(service: Served, tag: Annotated[ShortText, Query()]) -> AnnotationsResponse:
     """Every moment with a tag."""
-    found = await service.search_pool(list_annotations, service.store, None, None, tag)
+    found = await service.search_pool(service.library.annotations.list, None, tag)
     return AnnotationsResponse(annotations=[_model(one) for one in found])
 
 
@@ -84,7 +76,7 @@ async def tagged(service: Served, tag: Annotated[ShortText, Query()]) -> Annotat
 async def of_video(content: ContentPath, service: Served) -> AnnotationsResponse:
     """Tags and notes of one video, in order of time."""
     await service.search_pool(check_stored_path, service, content)
-    found = await service.search_pool(list_annotations, service.store, content)
+    found = await service.search_pool(service.library.annotations.of_content, content)
     return AnnotationsResponse(annotations=[_model(one) for one in found])
 
 
@@ -98,7 +90,7 @@ async def add(content: ContentPath, body: AnnotationRequest, service: Served) ->
     """Tag a moment or write a note on it. What is there already is returned as it is."""
     await asyncio.to_thread(check_stored_path, service, content)
     made = await asyncio.to_thread(
-        add_annotation, service.store, content, body.kind, body.text, body.start, body.end
+        service.library.annotations.add, content, body.kind, body.text, body.start, body.end
     )
     return _model(made)
 
@@ -106,13 +98,13 @@ async def add(content: ContentPath, body: AnnotationRequest, service: Served) ->
 @router.put("/api/annotations/{number}", response_model=AnnotationModel, responses=errors(409))
 async def change(number: Number, body: TextRequest, service: Served) -> AnnotationModel:
     """Give a tag or a note another text."""
-    return _model(await asyncio.to_thread(change_annotation, service.store, number, body.text))
+    return _model(await asyncio.to_thread(service.library.annotations.change, number, body.text))
 
 
 @router.delete("/api/annotations/{number}", response_model=OkResponse, responses=errors(409))
 async def remove(number: Number, service: Served) -> OkResponse:
     """Remove a tag or a note."""
-    await asyncio.to_thread(remove_annotation, service.store, number)
+    await asyncio.to_thread(service.library.annotations.remove, number)
     return OkResponse()
 
 

@@ -16,7 +16,7 @@ from wordreel.ingest.scan import resolves_within
 from wordreel.search import query as queries
 from wordreel.search.caption import rank_captions as rank
 from wordreel.search.describe import describe
-from wordreel.search.norm_names import SearchNorm
+from wordreel.search.query_fields import SearchNorm
 from wordreel.search.query_terms import resolve_terms
 from wordreel.serve.display import display_name, display_path, media_url, preview_url, thumb_url
 from wordreel.serve.hit_json import reason_objects

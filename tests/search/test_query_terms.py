@@ -7,8 +7,7 @@ from tests.search.helpers import find
 from wordreel.errors import QueryError
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query
-from wordreel.search.query_terms import resolve_terms
-from wordreel.search.query_words import QueryWords, split_words
+from wordreel.search.query_terms import QueryWords, resolve_terms, split_words
 from wordreel.search.scoring import PLAIN, Scoring
 from wordreel.search.understanding import understand
 

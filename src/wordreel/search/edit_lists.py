@@ -1,0 +1,149 @@
+"""Hits as lists for video editors: an edit decision list (CMX 3600) and an OpenTimelineIO timeline.
+
+Timecodes of the EDL do not drop frames: they number the frames of a file from 00:00:00:00, at 29.97 frames a
+second as at 30. Times of the sources count in the rate of each file, those of the record in the rate of most
+of them. Clips of the timeline have the schema `Clip.1`, which every version of OpenTimelineIO reads; times
+count frames of each file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from wordreel.errors import QueryError
+from wordreel.search.listed_moments import ListedMoment, timeline_rate
+
+MAX_EVENTS = 999
+FIRST = 3600  # seconds of timecode at which the record begins
+REEL = "AX"  # a source that is a file, not a tape
+Schema = dict[str, Any]
+
+
+def edl(moments: Sequence[ListedMoment]) -> str:
+    """The list as text.
+
+    Raises:
+        QueryError: There are more moments than an EDL can number.
+    """
+    if len(moments) > MAX_EVENTS:
+        raise QueryError(
+            f"an EDL holds {MAX_EVENTS} moments, not {len(moments)}; ask for fewer hits", field="limit"
+        )
+    rate = timeline_rate(moments)
+    lines = ["TITLE: wordreel", "FCM: NON-DROP FRAME", ""]
+    at = FIRST * base_of(rate)
+    for number, moment in enumerate(moments, start=1):
+        first, last = frame_at(moment.start, moment.rate), frame_at(moment.end, moment.rate)
+        last = max(last, first + 1)
+        length = max(1, frame_at(moment.end - moment.start, rate))
+        source = f"{timecode(first, moment.rate)} {timecode(last, moment.rate)}"
+        record = f"{timecode(at, rate)} {timecode(at + length, rate)}"
+        lines.append(f"{number:03d}  {REEL:<8} {_channels(moment):<5} C        {source} {record}")
+        lines.append(f"* FROM CLIP NAME: {moment.name}")
+        lines.append(f"* SOURCE FILE: {moment.address}")
+        if moment.comment:
+            lines.append(f"* COMMENT: {moment.comment}")
+        at += length
+    return "\r\n".join(lines) + "\r\n"
+
+
+def _channels(moment: ListedMoment) -> str:
+    if not moment.pictures:
+        return "A"
+    return "B" if moment.sound else "V"
+
+
+def base_of(rate: Fraction) -> int:
+    """The frames in one second of timecode."""
+    return max(1, round(rate))
+
+
+def frame_at(seconds: float, rate: Fraction) -> int:
+    """The number of the frame nearest to a time.
+
+    >>> frame_at(10.01, Fraction(30000, 1001))
+    300
+    """
+    return math.floor(seconds * rate + Fraction(1, 2))
+
+
+def timecode(frame: int, rate: Fraction) -> str:
+    """A frame's number as hours, minutes, seconds and frames, none dropped.
+
+    >>> timecode(1800, Fraction(30000, 1001)), timecode(25 * 3600 + 7, Fraction(25))
+    ('00:01:00:00', '01:00:00:07')
+    """
+    base = base_of(rate)
+    seconds, frames = divmod(frame, base)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours % 100:02d}:{minutes:02d}:{seconds:02d}:{frames:02d}"
+
+
+def otio(moments: Sequence[ListedMoment]) -> str:
+    """The timeline as JSON."""
+    tracks = [
+        _track("Video", [_item(moment, moment.pictures) for moment in moments]),
+        _track("Audio", [_item(moment, moment.sound) for moment in moments]),
+    ]
+    stack = _composable("Stack.1", "tracks") | {"source_range": None, "children": tracks}
+    timeline: Schema = {
+        "OTIO_SCHEMA": "Timeline.1",
+        "name": "wordreel",
+        "metadata": {},
+        "global_start_time": _time(0, timeline_rate(moments)),
+        "tracks": stack,
+    }
+    return json.dumps(timeline, indent=1) + "\n"
+
+
+def _track(kind: str, children: list[Schema]) -> Schema:
+    return _composable("Track.1", kind) | {"kind": kind, "source_range": None, "children": children}
+
+
+def _item(moment: ListedMoment, there: bool) -> Schema:
+    """A clip, or a gap of its length where the file has no such stream."""
+    first = frame_at(moment.start, moment.rate)
+    length = max(1, frame_at(moment.end, moment.rate) - first)
+    if not there:
+        return _composable("Gap.1", "") | {"source_range": _range(0, length, moment.rate)}
+    whole = max(first + length, frame_at(moment.duration, moment.rate))
+    reference: Schema = {
+        "OTIO_SCHEMA": "ExternalReference.1",
+        "name": moment.name,
+        "metadata": {},
+        "target_url": moment.address,
+        "available_range": _range(0, whole, moment.rate),
+    }
+    facts = {
+        "rank": moment.rank,
+        "score": moment.score,
+        "confidence": moment.confidence,
+        "reason": moment.reason,
+        "content": moment.content,
+    }
+    return _composable("Clip.1", moment.name) | {
+        "metadata": {"wordreel": facts},
+        "source_range": _range(first, length, moment.rate),
+        "media_reference": reference,
+    }
+
+
+def _composable(schema: str, name: str) -> Schema:
+    return {"OTIO_SCHEMA": schema, "name": name, "metadata": {}, "effects": [], "markers": []}
+
+
+def _range(first: int, length: int, rate: Fraction) -> Schema:
+    return {
+        "OTIO_SCHEMA": "TimeRange.1",
+        "start_time": _time(first, rate),
+        "duration": _time(length, rate),
+    }
+
+
+def _time(frames: int, rate: Fraction) -> Schema:
+    return {"OTIO_SCHEMA": "RationalTime.1", "rate": float(rate), "value": float(frames)}

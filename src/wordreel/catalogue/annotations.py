@@ -6,6 +6,7 @@ writer's lock, as jobs are: a running add must not keep anybody from tagging.
 
 from __future__ import annotations
 
+import builtins
 import math
 import time
 import unicodedata
@@ -138,11 +139,13 @@ class AnnotationManager:
         assert made is not None  # noqa: S101 - an INSERT returns its row or raises
         return Annotation(int(made[0]), content, first, last, kind, clean, now)
 
-    def list(self, video: str | PathLike[str] | None = None, tag: str | None = None) -> Sequence[Annotation]:
+    def list(
+        self, video: str | PathLike[str] | None = None, tag: str | None = None
+    ) -> builtins.list[Annotation]:
         """Return tags and notes of one file or of all, or the moments with one tag."""
         return self.of_content(None if video is None else self._store.required_file(video).content, tag)
 
-    def of_content(self, content: str | None = None, tag: str | None = None) -> Sequence[Annotation]:
+    def of_content(self, content: str | None = None, tag: str | None = None) -> builtins.list[Annotation]:
         """Return tags and notes of one content or tag if given, in order of time."""
         rows = self._catalogue.rows(
             f"""SELECT {_COLUMNS} FROM annotations a

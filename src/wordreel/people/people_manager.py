@@ -6,6 +6,7 @@ writer's lock.
 
 from __future__ import annotations
 
+import builtins
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -101,7 +102,7 @@ class PeopleManager:
         rows = self._catalogue.rows("SELECT name FROM people WHERE key != '' ORDER BY key")
         return [str(name) for (name,) in rows]
 
-    def list(self, least: int = 1) -> Sequence[Person]:
+    def list(self, least: int = 1) -> builtins.list[Person]:
         """Return everybody with a name or seen in at least so many moments; the most seen first."""
         rows = self._catalogue.rows(
             """SELECT p.id, p.name, count(f.id), count(DISTINCT f.content),

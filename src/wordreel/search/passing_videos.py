@@ -11,9 +11,10 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wordreel.catalogue.file_conditions import (
     FileConditions,
@@ -132,7 +133,7 @@ def _wholes_of(snapshot: LibrarySnapshot, rows: Int64) -> Int64:
     return np.flatnonzero(whole & _mask(len(snapshot.columns.contents), video[rows])[video])
 
 
-def _mask(count: int, rows: Int64) -> Bool:
+def _mask(count: int, rows: NDArray[np.integer[Any]]) -> Bool:
     """Return `[count]`: true at these rows."""
     mask = np.zeros(count, bool)
     mask[rows] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +57,7 @@ class SavedSearches:
             )
             return self.get(clean)
 
-    def list(self) -> Sequence[SavedSearch]:
+    def list(self) -> builtins.list[SavedSearch]:
         """Return every saved search, by name."""
         return [SavedSearch(name, _read(name, text), made_at) for name, text, made_at in self._rows()]
 
@@ -172,7 +173,8 @@ def _value(name: str, value: Any) -> Any:
             return tuple(map(str, value))
         if not about.several:
             with suppress(TypeError, ValueError, QueryError):
-                return READERS.get(about.kind, _text)(value)
+                read: Callable[[Any], Any] = READERS.get(about.kind, _text)
+                return read(value)
     raise QueryError(f"a query has no {name!r} such as {value!r:.60}", field=name)
 
 

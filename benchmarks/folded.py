@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from wordreel.hubness import Method, fit_embeddings, make_method
-from wordreel.hubness.gated import ranking_scores
+from wordreel.hubness import Method, make_method, product
+from wordreel.hubness.scores import ranking_scores
 from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
@@ -58,7 +58,7 @@ def main(items: int = 100_000, bank: int = 4_000, queries: int = 64, dim: int = 
     identical = {}
     for name in METHODS:
         method = make_method(name)
-        state = fit_embeddings(method, sample, gallery)
+        state = method.fit(product(sample, gallery))
         made = Correction(state.bias(), state.activation if method.gated else None)
         corrections[name] = made
         identical[name] = same_top(index, method, made, state, gallery, asked)

@@ -27,9 +27,10 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.hubness import corrected_ranks, make_method
+from wordreel.hubness import make_method, ranking_scores
 from wordreel.hubness.blocks import block_rows, each_span
 from wordreel.retrieval.metrics import retrieval_metrics
+from wordreel.retrieval.ranks import ranks_of
 
 BETA = 20.0
 
@@ -81,9 +82,8 @@ def wordreel(bank: np.ndarray, test: np.ndarray, threads: int | None = None) -> 
     method = make_method("dis", beta=BETA)
     state = method.fit(bank, threads=threads)
     right = right_items(*test.shape)
-    plain = make_method("none")
-    before = corrected_ranks(plain, plain.fit(test[:1]), test, right, threads=threads)
-    return figures(before, corrected_ranks(method, state, test, right, threads=threads))
+    scores = ranking_scores(method.apply(test, state, threads=threads))
+    return figures(ranks_of(test, right), ranks_of(scores, right))
 
 
 def figures(*sides: np.ndarray) -> dict[str, float]:

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.hubness import fit_embeddings, make_method
+from wordreel.hubness import make_method, product
 from wordreel.index import fastscan, int8
 from wordreel.index.base import Correction, Index
 from wordreel.types import Float32
@@ -250,7 +250,7 @@ def main() -> None:
 
 def measure(folder: Path, items: int, dim: int, given: argparse.Namespace) -> dict[str, Any]:
     gallery, queries, bank = world(folder, items, max(given.queries, BATCH), 1_000, dim)
-    state = fit_embeddings(make_method("is", beta=20.0), bank, gallery)
+    state = make_method("is", beta=20.0).fit(product(bank, gallery))
     correction = Correction(state.bias())
     true = {"plain": truth(gallery, queries, None)[0], "is": truth(gallery, queries, correction.bias)[0]}
     exact = {"numpy": numpy_search(gallery)}

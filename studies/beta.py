@@ -5,7 +5,7 @@
 
 Every model (each of `--weights`) on every collection with every bank of `strangers.py` is
 one case. Rules without a constant are measured as they are; rules with one (a fixed β, or β as a multiple
-of 1/σ, see `hubness.choose_beta`) get the constant with the highest mean R-sum on the *other* collections.
+of 1/σ, see `hubness.beta`) get the constant with the highest mean R-sum on the *other* collections.
 The β "by labels" is the best of the grid on the collection itself: what no rule without labels can beat by
 its β.
 

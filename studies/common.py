@@ -19,7 +19,7 @@ import numpy as np
 from tower_material import held_out
 
 from wordreel import __version__
-from wordreel.hubness import Direction, Method, corrected_ranks, make_method, ranking_scores
+from wordreel.hubness import Direction, Method, make_method, ranking_scores
 from wordreel.hubness.beta import GRID
 from wordreel.lab.datasets import registry
 from wordreel.lab.datasets.json_captions import read_ids
@@ -27,6 +27,7 @@ from wordreel.lab.evaluate.normalised_rankings import rank_normalised
 from wordreel.models.joint.adapter import FILE
 from wordreel.retrieval.caption_ranks import Captions, best_own_ranks
 from wordreel.retrieval.metrics import RetrievalMetrics, aggregate, retrieval_metrics
+from wordreel.retrieval.ranks import ranks_of
 from wordreel.types import Float32, Float64, Int64
 from wordreel.util.checksum import file_sha256
 
@@ -157,7 +158,7 @@ def ranks_with(
     """`[queries]` ranks of the right answers; video to text, of the best caption of each video."""
     state = method.fit(bank)
     if direction is T2V:
-        return corrected_ranks(method, state, test, captions.owner)
+        return ranks_of(ranking_scores(method.apply(test, state)), captions.owner)
     return best_own_ranks(ranking_scores(method.apply(test, state)), captions.owner)
 
 
@@ -174,7 +175,7 @@ def validated(
     direction: Direction = T2V,
     grid: Sequence[float] = GRID,
 ) -> float:
-    """β by R@1, then mean rank, then the smaller: the rule of `hubness.choose_beta`, for both directions."""
+    """β by R@1, then mean rank, then the smaller, for both directions."""
     tried = []
     for beta in grid:
         found = measured(make_method(method, beta=float(beta)), bank, test, captions, direction).recall

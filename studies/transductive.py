@@ -37,8 +37,8 @@ from common import T2V, V2T, measured
 
 from wordreel.errors import EvaluationError
 from wordreel.hubness import Direction, Method, make_method
-from wordreel.hubness.accumulate import LOGIT_SIZE
 from wordreel.hubness.beta import GRID
+from wordreel.hubness.fit import LOGIT_SIZE
 from wordreel.lab.evaluate.normalised_rankings import Normalisation, with_automatic_beta
 from wordreel.lab.reports.report import ReportRequest, of_matrix, of_seeds
 from wordreel.lab.reports.report_files import input_of, write_tables

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from wordreel.hubness import Direction
-from wordreel.hubness.accumulate import LOGIT_SIZE
 from wordreel.hubness.beta import GRID
-from wordreel.hubness.dynamic_inverted_softmax import DynamicInvertedSoftmax
+from wordreel.hubness.fit import LOGIT_SIZE
+from wordreel.hubness.methods.dynamic_inverted_softmax import DynamicInvertedSoftmax
 from wordreel.lab.evaluate.normalised_rankings import NormalisedRankings, rank_normalised
 from wordreel.retrieval.caption_ranks import Captions
 from wordreel.retrieval.metrics import DISPLAYED

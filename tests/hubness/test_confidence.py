@@ -10,7 +10,7 @@ from tests.hubness.cases import case
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.confidence import CHECKED, CROWD, NEAR, PRIOR, USUAL, Confidence
-from wordreel.hubness.embeddings import product
+from wordreel.hubness.similarity_sources import product
 from wordreel.hubness.standard_score import FURTHEST, SHRINK, StandardScore
 from wordreel.hubness.state import State
 from wordreel.types import Calibration

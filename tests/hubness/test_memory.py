@@ -23,7 +23,6 @@ def limit():
 """
 FIT = """
 from wordreel.hubness import make_method
-import wordreel.hubness.exponential
 limit()
 path = sys.argv[1]
 try:

@@ -196,7 +196,7 @@ def test_memory_maps_and_strides(tmp_path):
 
 
 def test_both_searches_of_sorted_columns_agree():
-    from wordreel.hubness.sorted_columns import _bisect, _search
+    from wordreel.hubness.methods.globally_corrected import _bisect, _search
 
     for seed in range(300):
         given = case(seed)

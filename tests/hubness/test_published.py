@@ -4,6 +4,8 @@ import numpy as np
 from benchmarks.hubness import plain, synthetic, wordreel
 
 from wordreel.hubness import make_method
+from wordreel.hubness.bank_statistics import ActivationSet
+from wordreel.hubness.methods.globally_corrected import SortedColumns
 
 
 def test_figures_equal_those_of_the_plain_procedure(tmp_path):
@@ -17,9 +19,9 @@ def test_figures_equal_those_of_the_plain_procedure(tmp_path):
 def test_counts_and_columns_are_those_of_the_bank():
     bank = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.4]])
     method = make_method("dis")
-    assert method.counts(method.fit(bank)).tolist() == [2, 1]
+    assert method.fit(bank).statistic(ActivationSet).counts.tolist() == [2, 1]
     method = make_method("gc")
-    assert method.columns(method.fit(bank)).tolist() == [[0.3, 0.8, 0.9], [0.1, 0.2, 0.4]]
+    assert method.fit(bank).statistic(SortedColumns).sorted.tolist() == [[0.3, 0.8, 0.9], [0.1, 0.2, 0.4]]
 
 
 def test_lists_are_taken_as_rows():

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from wordreel.errors import EvaluationError
-from wordreel.hubness import ranks
 from wordreel.retrieval.metrics import recall_at, retrieval_metrics
 from wordreel.retrieval.ranks import ranks_against, ranks_down, ranks_of
 
@@ -18,11 +17,9 @@ def naive_rank(row, right, ties="average"):
 
 
 @pytest.mark.parametrize("ties", TIES)
-@pytest.mark.parametrize("lane", [1, 127])  # eight-byte words that are counted together
 @pytest.mark.parametrize("holes", [0, 0.2])
 @pytest.mark.parametrize("seed", range(5))
-def test_ranks_equal_the_sorted_definition(seed, lane, ties, holes, monkeypatch):
-    monkeypatch.setattr(ranks, "LANE", lane)
+def test_ranks_equal_the_sorted_definition(seed, ties, holes):
     rng = np.random.default_rng(seed)
     sims = rng.integers(0, 6, (30, 17)).astype(np.float32)
     sims[rng.random(sims.shape) < holes] = np.nan

@@ -10,7 +10,7 @@ from tests.search.helpers import find
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.catalogue.banks import create_bank
 from wordreel.hubness import METHODS, make_method, mixtures
-from wordreel.hubness.gated import ranking_scores
+from wordreel.hubness.scores import ranking_scores
 from wordreel.index.base import Best, Rest
 from wordreel.search import lexical
 from wordreel.search.query_fields import SEARCHABLE

@@ -1,6 +1,6 @@
 """Does a bank help? Measured before it is trusted, on queries with known answers that are not in the bank.
 
-The videos are split in two. On the first half every method gets its β (the grid of `hubness.choose_beta`) and
+The videos are split in two. On the first half every method gets its β (the grid of `hubness.beta`) and
 the best method is chosen, plain ranking being one of them. On the second half, which chose nothing, each
 method is measured against plain ranking, and the chosen one is tested: paired, with the captions of one
 video kept together. The verdict is "use it" only if R-sum (R@1 + R@5 + R@10) rose with p < 0.05 and R@1 did
@@ -26,8 +26,8 @@ from wordreel.banks.gc_rescorer import GCRescorer
 from wordreel.errors import BankError, NextStep
 from wordreel.hubness import METHODS, Method, make_method
 from wordreel.hubness.beta import GRID
-from wordreel.hubness.globally_corrected import GloballyCorrected
 from wordreel.hubness.measures import skewness
+from wordreel.hubness.methods.globally_corrected import GloballyCorrected
 from wordreel.index.base import Correction
 from wordreel.progress import ProgressCallback
 from wordreel.retrieval.rankings import Ranking, RightItem, rank_queries

@@ -151,10 +151,10 @@ def fit_all(
 def _fit_many(
     queries: Int64, vectors: BankEmbeddings, gallery: Gallery, methods: Sequence[Method]
 ) -> list[State]:
-    from wordreel.hubness.multi_fit import fit_many
+    from wordreel.hubness.fit import fit_many
 
     follower, items = _Follower(vectors, gallery), gallery.live_ids
-    shared = [method for method in methods if method.single_pass and method.streaming]
+    shared = [method for method in methods if method.streaming]
     first = follower.sims(queries, items[:FITTED_AT_ONCE])
     states = fit_many(shared, first, device="auto") if shared else []
     for start in range(FITTED_AT_ONCE, len(items), FITTED_AT_ONCE):
@@ -177,7 +177,7 @@ class _Follower:
 
     def sims(self, queries: Int64, items: Int64) -> SimilaritySource:
         """Similarities `[queries, items]`, both named by id, computed as they are read."""
-        from wordreel.hubness.embeddings import mixtures
+        from wordreel.hubness.similarity_sources import mixtures
 
         some = self.vectors.of(queries)
         rows = find_ids(self.gallery.ids, items)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 
 from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.embed.embedding_cache import Gallery
-from wordreel.hubness.embeddings import mixtures
-from wordreel.hubness.globally_corrected import GloballyCorrected
-from wordreel.hubness.sorted_columns import SortedColumns
-from wordreel.hubness.state import QUERIES
+from wordreel.hubness.methods.globally_corrected import GloballyCorrected, SortedColumns
+from wordreel.hubness.similarity_sources import mixtures
 from wordreel.types import Float32, Float64, Int64
 
 MOST_CACHED = 50_000_000  # similarities, 200 MB
@@ -30,11 +27,11 @@ class GCRescorer:
 
     def columns(self, rows: Int64) -> SortedColumns:
         if self.whole is not None:
-            return SortedColumns(self.whole.size, self.whole.sorted[rows])
+            return replace(self.whole, sorted=self.whole.sorted[rows])
         source = mixtures(
             self.bank.vectors, self.bank.weights, self.gallery.vectors[rows], self.gallery.available[rows]
         )
-        return cast(SortedColumns, GloballyCorrected().fit(source).banks[QUERIES].statistics["columns"])
+        return GloballyCorrected().fit(source).statistic(SortedColumns)
 
     def cached(self) -> GCRescorer:
         """With the sorted bank of all items, where that takes no more than `MOST_CACHED` values."""

@@ -26,6 +26,7 @@ T = TypeVar("T")
 # threads not to wait for each other.
 BLOCK_VALUES = 3 << 18
 MOST_ROWS = 256
+BATCH_VALUES = 4 << 20  # similarities that a source gives at once
 SHORT_BUFFER = 1024  # numbers
 LARGEST = 1e30
 
@@ -134,12 +135,34 @@ def as_source(blocks: Similarities, what: str = "the bank") -> SimilaritySource 
     return blocks if hasattr(blocks, "read") else None  # type: ignore[return-value]
 
 
-def chunk_rows(source: SimilaritySource) -> int:
-    """Rows to read at once: one block of an array, or of 32 MB as many as fit where reading is computing."""
-    rows = block_rows(source.shape[1])
-    if isinstance(source, ArraySource):
-        return rows
-    return rows * max(1, (8 << 20) // (rows * source.shape[1]))
+def row_batches(blocks: Similarities, items: int | None = None) -> Iterator[Array]:
+    """Yield the rows of a bank in order: an array at once, a source 16 MB at a time, a stream as it comes.
+
+    Raises:
+        HubnessError: It is not a matrix of `items` columns, where that is given.
+    """
+    source = as_source(blocks)
+    if source is None:
+        for rows in _stream(blocks):
+            rows = matrix(rows, "a block of the bank", items)
+            items = rows.shape[1]
+            yield rows
+        return
+    if len(source.shape) != 2 or source.shape[1] == 0:
+        raise HubnessError(f"the bank must be a matrix [queries, items], not of shape {source.shape}")
+    count, columns = source.shape
+    if items is not None and columns != items:
+        raise HubnessError(f"the bank has {columns} columns but the gallery has {items} items")
+    step = count if isinstance(source, ArraySource) else BATCH_VALUES // columns
+    for start in range(0, count, max(1, step)):
+        yield np.asarray(source.read(start, min(start + max(1, step), count)))
+
+
+def _stream(blocks: Similarities) -> Iterator[Array]:
+    try:
+        return iter(blocks)  # type: ignore[arg-type]
+    except TypeError:
+        raise HubnessError("a bank is a matrix, or row blocks of one, one after the other") from None
 
 
 def spans(rows: int, threads: int) -> list[tuple[int, int]]:
@@ -186,11 +209,17 @@ def short_buffers() -> Iterator[None]:
         np.setbufsize(before)
 
 
-def blocks_of(source: SimilaritySource, start: int, stop: int) -> Iterator[tuple[int, SimilarityBlock]]:
-    """Checked blocks of rows `[start, stop)` with the number of their first row."""
-    step = chunk_rows(source)
-    for first in range(start, stop, step):
-        at = first
-        for piece in cut(source.read(first, min(first + step, stop))):
-            yield at, check(piece, at)
-            at += len(piece)
+def blocks_of(
+    source: SimilaritySource, start: int, stop: int, first: int = 0
+) -> Iterator[tuple[int, SimilarityBlock]]:
+    """Yield checked blocks of rows `[start, stop)` with the number of their first row.
+
+    Errors number the rows from `first`.
+    """
+    step = BATCH_VALUES // source.shape[1]
+    rows = block_rows(source.shape[1]) if isinstance(source, ArraySource) else max(1, step)
+    for at in range(start, stop, rows):
+        row = at
+        for piece in cut(source.read(at, min(at + rows, stop))):
+            yield row, check(piece, first + row)
+            row += len(piece)

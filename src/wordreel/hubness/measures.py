@@ -9,6 +9,7 @@ equal similarities the lower item number is retrieved. Cost: one pass over the s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import ArraySource, blocks_of, each_span, matrix
-from wordreel.hubness.gated import GatedScores, ranking_scores
+from wordreel.hubness.scores import GatedScores, ranking_scores
 from wordreel.index.topk import topk_ids
 from wordreel.types import Array, Float64, Int64
 
+BINS = 40
 Counts = NDArray[np.int64] | Float64
 
 
@@ -173,3 +175,27 @@ def measure_hubness(retrieved: Array | GatedScores, k: int = 10, items: int | No
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
+
+
+def log_edges(low: float, high: float, bins: int = 30) -> Float64:
+    """Return edges of bins for whole numbers from `low ≥ 1` to `high`.
+
+    The first number is alone in its bin, the other bins are equally wide in log.
+
+    >>> log_edges(1, 10, 4).tolist()
+    [1.0, 2.0, 3.0, 6.0, 11.0]
+    """
+    if not 1 <= low <= high:
+        raise ValueError(f"whole numbers from 1 up are binned, not {low} to {high}")
+    whole = np.floor(np.geomspace(low, high + 1, bins + 1) + 1e-9)
+    return np.asarray(np.unique([*whole, math.floor(low) + 1, math.floor(high) + 1]), np.float64)
+
+
+def occurrence_edges(largest: int) -> Float64:
+    """Return edges of bins of equal whole width; the first holds only 0, what is never retrieved.
+
+    >>> occurrence_edges(3).tolist()
+    [0.0, 1.0, 2.0, 3.0, 4.0]
+    """
+    step = max(1, -(-largest // BINS))
+    return np.concatenate([[0.0], np.arange(1, max(1, largest) + step + 1, step, dtype=np.float64)])

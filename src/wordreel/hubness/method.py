@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.accumulate import accumulate, warn_if_logits
+from wordreel.hubness.bank_statistics import Spec
 from wordreel.hubness.blocks import ArraySource, Similarities, SimilarityBlock, blocks_of, each_span, matrix
-from wordreel.hubness.device import pick_gpu
-from wordreel.hubness.gated import GatedScores
+from wordreel.hubness.fit import fit_many, gather
+from wordreel.hubness.scores import GatedScores
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
-from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Array, Bool, Float64
 
 Scorer = Callable[[SimilarityBlock, Array], Bool | None]
@@ -31,25 +29,21 @@ class Method:
     transductive: ClassVar[bool] = False  # the bank is the test queries themselves
     gated: ClassVar[bool] = False  # corrects only the queries whose best item the bank retrieved
     double: ClassVar[bool] = False  # scores are always float64
-    streaming: ClassVar[bool] = True  # queries and items can be added
-    single_pass: ClassVar[bool] = True  # fitted in one pass over its banks, which other methods can share
+    streaming: ClassVar[bool] = True  # fitted in one pass; queries and items can be added
     gpu: ClassVar[bool] = True  # can be fitted on a GPU
     banks: ClassVar[tuple[str, ...]] = (QUERIES,)
 
-    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        """What to gather of a bank."""
+    def statistics(self, bank: str) -> Sequence[Spec]:
+        """Return what to gather of a bank."""
         raise NotImplementedError
 
     def offset(self, state: State) -> Float64:
-        """`[items]`, what is subtracted from the similarities."""
+        """Return what is subtracted from the similarities, `[items]`."""
         raise NotImplementedError
 
     def activation(self, state: State) -> Bool:
+        """Return which items open the gate, `[items]`."""
         raise HubnessError(f"{self.name!r} has no activation set; only the dynamic methods gate queries")
-
-    def inverse_temperature(self, bank: str) -> float:
-        """β of a bank, 0 where the method has none."""
-        return 0.0
 
     def fit(
         self,
@@ -64,25 +58,20 @@ class Method:
         Methods with a second bank take `gallery`, `[gallery bank, items]` similarities between items.
         `device` is `cpu`, `cuda`, or `auto` for a GPU where there is one.
         """
-        given = {QUERIES: blocks} | ({} if gallery is None else {GALLERY: gallery})
-        if set(given) != set(self.banks):
-            raise HubnessError(f"{self.name!r} is fitted with {' and '.join(self.banks)}, not {list(given)}")
-        gpu = pick_gpu(device, given.values(), [self])
-        if gpu is not None:
-            from wordreel.hubness.torch_fit import fit_on_device
+        self.check_banks(gallery)
+        return fit_many([self], blocks, gallery, threads=threads, device=device)[0]
 
-            return fit_on_device([self], blocks, gallery, device=gpu)[0]
-        return self._fit_on_cpu(given, threads)
+    def check_banks(self, gallery: Similarities | None) -> None:
+        """Raise a HubnessError unless the method is given the banks that it needs."""
+        given = [QUERIES] if gallery is None else [QUERIES, GALLERY]
+        if given != list(self.banks):
+            raise HubnessError(f"{self.name!r} is fitted with {' and '.join(self.banks)}, not {given}")
 
-    def _fit_on_cpu(self, given: Mapping[str, Similarities], threads: int | None) -> State:
-        banks, items = {}, None
-        for name, rows in given.items():
-            result = accumulate(rows, partial(self.builders, name), items, threads)
-            warn_if_logits(result.max_abs, self.inverse_temperature(name))
-            items = result.items
-            banks[name] = BankState(result.size, result.statistics)
-        assert items is not None  # noqa: S101 - every method has a bank
-        return State(self, items, banks)
+    def fit_bank(self, rows: Similarities, bank: str, items: int | None) -> tuple[BankState, int]:
+        """Return the statistics of one bank, and how many items it is compared with (`items` if given)."""
+        gathered = gather(rows, self.statistics(bank), items)
+        statistics = {spec.kind.key: one for spec, one in gathered.statistics.items()}
+        return BankState(gathered.size, statistics), gathered.items
 
     def label(self, source: str, size: int, transductive: bool = False) -> str:
         """The post-processing of scores, which every reported number carries.
@@ -106,7 +95,7 @@ class Method:
         return f"querybank({', '.join([source, f'{size} queries', *facts])})"
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
-        """What fills in the scores of a block, in `kind`; it says which rows were corrected if not all."""
+        """Return what fills in a block's scores, in `kind`, and says which rows it corrected if not all."""
         offset = state.offset.astype(kind)
 
         def score(block: SimilarityBlock, out: Array) -> None:
@@ -115,7 +104,7 @@ class Method:
         return score
 
     def apply(self, rows: Array, state: State, *, threads: int | None = None) -> Array | GatedScores:
-        """Scores `[queries, items]` of query rows: float32, or float64 for float64 rows, GC and DSL."""
+        """Return scores `[queries, items]` of query rows: float32; float64 for float64 rows, GC and DSL."""
         self.check_state(state)
         rows = matrix(rows, "the query rows", state.items)
         source = ArraySource(rows)

@@ -1,60 +1,47 @@
-"""The methods by their short names. The module of a method is imported when the method is looked up."""
+"""The methods by their short names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from importlib import import_module
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.method import Method
+from wordreel.hubness.methods.centring import Centring
+from wordreel.hubness.methods.csls import CSLS
+from wordreel.hubness.methods.dual_banks import DualDynamicInvertedSoftmax, DualInvertedSoftmax
+from wordreel.hubness.methods.dual_softmax import DualSoftmax
+from wordreel.hubness.methods.dynamic_inverted_softmax import DynamicInvertedSoftmax
+from wordreel.hubness.methods.globally_corrected import GloballyCorrected
+from wordreel.hubness.methods.inverted_softmax import InvertedSoftmax, TransductiveInvertedSoftmax
+from wordreel.hubness.methods.nnn import NNN
+from wordreel.hubness.methods.plain import Plain
+from wordreel.hubness.methods.sinkhorn import DualSinkhorn, Sinkhorn
+from wordreel.hubness.standard_score import StandardScore
 
-
-class Methods(Mapping[str, type[Method]]):
-    """Methods by name, each of them imported from its module of this package."""
-
-    def __init__(self, places: Mapping[str, str]) -> None:
-        """`places` maps a name to `module:Class`."""
-        self._places = places
-
-    def __getitem__(self, name: str) -> type[Method]:
-        module, _, kind = self._places[name].partition(":")
-        method: type[Method] = getattr(import_module(f"wordreel.hubness.{module}"), kind)
-        return method
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-
-METHODS = Methods(
-    {
-        "none": "plain:Plain",
-        "gc": "globally_corrected:GloballyCorrected",
-        "csls": "csls:CSLS",
-        "is": "inverted_softmax:InvertedSoftmax",
-        "dis": "dynamic_inverted_softmax:DynamicInvertedSoftmax",
-        "cent": "centring:Centring",
-        "nnn": "nnn:NNN",
-        "dual-is": "dual_inverted_softmax:DualInvertedSoftmax",
-        "dual-dis": "dual_dynamic_inverted_softmax:DualDynamicInvertedSoftmax",
-        "sinkhorn": "sinkhorn:Sinkhorn",
-        "dual-sinkhorn": "sinkhorn:DualSinkhorn",
-        "test-is": "transductive_inverted_softmax:TransductiveInvertedSoftmax",
-        "dsl": "dual_softmax:DualSoftmax",
-    }
-)
-STATISTICS = Methods({"unusual": "standard_score:StandardScore"})
+METHODS: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        Plain,
+        GloballyCorrected,
+        CSLS,
+        InvertedSoftmax,
+        DynamicInvertedSoftmax,
+        Centring,
+        NNN,
+        DualInvertedSoftmax,
+        DualDynamicInvertedSoftmax,
+        Sinkhorn,
+        DualSinkhorn,
+        TransductiveInvertedSoftmax,
+        DualSoftmax,
+    )
+}
+STATISTICS: dict[str, type[Method]] = {StandardScore.name: StandardScore}
 """Fitted like methods, but no ranking."""
 
 
 def make_method(name: str, **parameters: object) -> Method:
-    """A method by its short name.
+    """Return a method by its short name.
 
     Args:
         name: One of `METHODS`: none, gc, csls, is, dis, cent, nnn, sinkhorn, a dual method, or test-is and
@@ -70,10 +57,9 @@ def make_method(name: str, **parameters: object) -> Method:
     >>> make_method("dis", beta=10.0)
     DynamicInvertedSoftmax(beta=10.0, k=1)
     """
-    kinds = STATISTICS if name in STATISTICS else METHODS
-    if name not in kinds:
+    kind = {**METHODS, **STATISTICS}.get(name)
+    if kind is None:
         raise HubnessError(f"there is no method {name!r}; choose one of {', '.join(sorted(METHODS))}")
-    kind = kinds[name]
     known = [field.name for field in fields(kind)]
     if not set(parameters) <= set(known):
         raise HubnessError(

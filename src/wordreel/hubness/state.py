@@ -6,21 +6,23 @@ A state is frozen: every change gives a new one. Queries that come (`add`, `merg
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.accumulate import accumulate
+from wordreel.hubness.bank_statistics import Statistic
 from wordreel.hubness.blocks import Similarities
-from wordreel.hubness.statistic import Statistic
 from wordreel.types import Bool, Float32, Float64, Int64
 
 if TYPE_CHECKING:
     from wordreel.hubness.method import Method
+
+S = TypeVar("S")
 
 QUERIES = "queries"
 GALLERY = "gallery"
@@ -33,6 +35,15 @@ class BankState:
     size: int
     statistics: dict[str, Statistic]
 
+    def merge(self, other: BankState) -> BankState:
+        """Return the statistics of both banks together, `other`'s queries last."""
+        parts = {name: one.merge(other.statistics[name]) for name, one in self.statistics.items()}
+        return BankState(self.size + other.size, parts)
+
+    def with_items(self, change: Callable[[str, Statistic], Statistic]) -> BankState:
+        """Return the statistics of the same bank over other items."""
+        return BankState(self.size, {name: change(name, one) for name, one in self.statistics.items()})
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -40,7 +51,11 @@ class State:
 
     method: Method
     items: int
-    banks: dict[str, BankState]
+    banks: Mapping[str, BankState]
+
+    def statistic(self, kind: type[S], bank: str = QUERIES) -> S:
+        """Return the statistic of a kind; a method has at most one of each."""
+        return next(one for one in self.banks[bank].statistics.values() if isinstance(one, kind))
 
     @property
     def bank_size(self) -> int:
@@ -79,76 +94,58 @@ class State:
         return self.method.activation(self)
 
     def add(self, rows: Similarities, bank: str = QUERIES) -> State:
-        """With more queries in the bank, at its end. Cost O(rows · items)."""
-        self._changeable("add queries to")
-        new = accumulate(rows, lambda: self.method.builders(bank), self.items)
-        old = self._bank(bank)
-        statistics = {
-            name: statistic.merge(new.statistics[name]) for name, statistic in old.statistics.items()
-        }
-        return self._with(bank, BankState(old.size + new.size, statistics))
+        """Return the state with more queries in the bank, at its end. Cost O(rows · items)."""
+        self._check_changeable("add queries to")
+        if bank not in self.banks:
+            raise HubnessError(f"{self.method.name!r} has no bank {bank!r}, only {sorted(self.banks)}")
+        new, _ = self.method.fit_bank(rows, bank, self.items)
+        return replace(self, banks={**self.banks, bank: self.banks[bank].merge(new)})
 
     def merge(self, other: State) -> State:
-        """The state of both banks together, over the same gallery."""
-        self._changeable("merge")
+        """Return the state of both banks together, over the same gallery."""
+        self._check_changeable("merge")
         if (self.method, self.items) != (other.method, other.items):
             raise HubnessError(
                 f"states of {self.method} over {self.items} items and {other.method} over {other.items} "
                 "items cannot be merged; fit both with one method over one gallery"
             )
-        state = self
-        for name, bank in other.banks.items():
-            mine = self.banks[name]
-            statistics = {
-                key: statistic.merge(bank.statistics[key]) for key, statistic in mine.statistics.items()
-            }
-            state = state._with(name, BankState(mine.size + bank.size, statistics))
-        return state
+        return replace(self, banks={name: bank.merge(other.banks[name]) for name, bank in self.banks.items()})
 
     def extend(self, columns: Similarities, gallery: Similarities | None = None) -> State:
-        """With new gallery items at the end, given `[bank, new]` similarities, in the bank's order.
+        """Return the state with new gallery items at the end, given `[bank, new]` similarities in bank order.
 
         Methods with two banks take those of the second bank in `gallery`. Cost O(bank · new).
         """
-        self._changeable("add items to")
+        self._check_changeable("add items to")
         given = {QUERIES: columns} | ({} if gallery is None else {GALLERY: gallery})
         if set(given) != set(self.banks):
             raise HubnessError(f"{self.method.name!r} needs the new items' similarities to {set(self.banks)}")
-        banks, new = {}, None
+        banks: dict[str, BankState] = {}
+        count = None
         for name, blocks in given.items():
-            fresh = accumulate(blocks, partial(self.method.builders, name), new)
-            new, bank = fresh.items, self.banks[name]
-            if fresh.size != bank.size:
-                raise HubnessError(
-                    f"the block has {fresh.size} rows but bank {name!r} has {bank.size} queries"
-                )
-            statistics = {
-                key: statistic.extend(fresh.statistics[key]) for key, statistic in bank.statistics.items()
-            }
-            banks[name] = BankState(bank.size, statistics)
-        return State(self.method, self.items + (new or 0), banks)
+            new, count = self.method.fit_bank(blocks, name, count)
+            old = self.banks[name]
+            if new.size != old.size:
+                raise HubnessError(f"the block has {new.size} rows but bank {name!r} has {old.size} queries")
+            banks[name] = old.with_items(lambda key, one, new=new: one.extend(new.statistics[key]))  # type: ignore[misc]
+        return State(self.method, self.items + (count or 0), banks)
 
     def remove(self, columns: Int64) -> State:
-        """Without some gallery items; the others keep their order.
+        """Return the state without some gallery items; the others keep their order.
 
         Raises:
             HubnessError: Fit the bank again: no item would be left, the numbers depend on all items, or a
                 bank query of a gated method loses its best item.
         """
-        self._changeable("remove items from")
-        at = np.atleast_1d(np.asarray(columns))
-        if at.size and (at.dtype.kind not in "iu" or at.min() < 0 or at.max() >= self.items):
+        self._check_changeable("remove items from")
+        gone = np.atleast_1d(np.asarray(columns))
+        if gone.size and (gone.dtype.kind not in "iu" or gone.min() < 0 or gone.max() >= self.items):
             raise HubnessError(f"columns must be item numbers from 0 to {self.items - 1}")
         mask = np.ones(self.items, bool)
-        mask[at.astype(np.int64)] = False
+        mask[gone.astype(np.int64)] = False
         if not mask.any():
             raise HubnessError("removing every item leaves no gallery; fit a new state")
-        banks = {
-            name: BankState(
-                bank.size, {key: statistic.select(mask) for key, statistic in bank.statistics.items()}
-            )
-            for name, bank in self.banks.items()
-        }
+        banks = {name: bank.with_items(lambda _, one: one.select(mask)) for name, bank in self.banks.items()}
         return State(self.method, int(mask.sum()), banks)
 
     def save(self, path: Path) -> None:
@@ -164,17 +161,9 @@ class State:
 
         return load_state(path)
 
-    def _changeable(self, what: str) -> None:
+    def _check_changeable(self, what: str) -> None:
         if not self.method.streaming:
             raise HubnessError(
                 f"cannot {what} a {self.method.name!r} state: its numbers depend on the whole bank at once; "
                 "fit again from the start"
             )
-
-    def _bank(self, name: str) -> BankState:
-        if name not in self.banks:
-            raise HubnessError(f"{self.method.name!r} has no bank {name!r}, only {sorted(self.banks)}")
-        return self.banks[name]
-
-    def _with(self, name: str, bank: BankState) -> State:
-        return replace(self, banks={**self.banks, name: bank})

@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,23 +16,12 @@ from wordreel.errors import HubnessError
 from wordreel.hubness.method import Method
 from wordreel.hubness.registry import make_method
 from wordreel.hubness.state import BankState, State
-from wordreel.hubness.statistic import Statistic
 from wordreel.types import Array
 from wordreel.util.atomic import atomic_write
 from wordreel.util.checksum import array_checksum
 
 FORMAT = 2
-FIELDS = {
-    "logsum": {"shift", "total"},
-    "winners": {"ids", "scores"},
-    "best": {"values"},
-    "mean": {"total"},
-    "columns": {"sorted"},
-    "potentials": {"g", "f"},
-    "moments": {"pivot", "sums"},
-}
 EXTRA = "notes"
-PADDED = {"scores", "values"}  # lists that are padded with -inf
 
 
 def save_state(state: State, path: Path, extra: Mapping[str, Array] | None = None) -> None:
@@ -85,11 +73,8 @@ def load_state(path: Path) -> State:
         if about["format"] != FORMAT:
             raise HubnessError(f"{path} has format {about['format']}, this program reads {FORMAT}; fit again")
         method = make_method(about["method"], **about["parameters"])
-        items, exact = int(about["items"]), bool(about["exact"])
-        banks = {
-            name: _bank(method, name, int(size), items, exact, arrays)
-            for name, size in about["banks"].items()
-        }
+        items = int(about["items"])
+        banks = {name: _bank(method, name, int(size), items, arrays) for name, size in about["banks"].items()}
     except FileNotFoundError:
         raise HubnessError(f"there is no hubness state at {path}; fit a bank first") from None
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
@@ -99,69 +84,14 @@ def load_state(path: Path) -> State:
     return State(method, items, banks)
 
 
-def _bank(
-    method: Method, bank: str, size: int, items: int, exact: bool, arrays: dict[str, Array]
-) -> BankState:
-    by_statistic: dict[str, dict[str, Array]] = {}
+def _bank(method: Method, bank: str, size: int, items: int, arrays: dict[str, Array]) -> BankState:
+    found: dict[str, dict[str, Array]] = {}
     for name, array in arrays.items():
         owner, key, field = name.split("/")
         if owner == bank:
-            by_statistic.setdefault(key, {})[field] = array
-    expected = set(method.builders(bank)) if method.streaming else {"potentials"}
-    if size < 1 or bank not in method.banks or set(by_statistic) != expected:
+            found.setdefault(key, {})[field] = array
+    specs = {spec.kind.key: spec for spec in method.statistics(bank)}
+    if size < 1 or bank not in method.banks or found.keys() != specs.keys():
         raise ValueError(f"the statistics of bank {bank!r} do not belong to {method.name!r}")
-    return BankState(
-        size, {key: _statistic(method, bank, key, size, items, exact, a) for key, a in by_statistic.items()}
-    )
-
-
-def _statistic(
-    method: Method, bank: str, key: str, size: int, items: int, exact: bool, arrays: dict[str, Array]
-) -> Statistic:
-    if set(arrays) != FIELDS[key]:
-        raise ValueError(f"{key} lacks arrays")
-    for field, array in arrays.items():
-        bad = ~np.isfinite(array)
-        if field in PADDED:
-            bad &= ~np.isneginf(array)
-        rows = size if field in ("ids", "scores", "f") else items
-        if array.ndim == 0 or len(array) != rows or bad.any():
-            raise ValueError(f"{key}/{field} of shape {array.shape} does not fit")
-    parameters: Any = method
-    # A search reads one or two kinds of statistics: the modules of the others are not imported.
-    if key == "logsum":
-        from wordreel.hubness.log_sum_exp import LogSumExp
-
-        if not (arrays["total"] > 0).all():
-            raise ValueError("a sum of exponentials is not positive")
-        return LogSumExp(method.inverse_temperature(bank), size, **arrays)
-    if key == "winners":
-        from wordreel.hubness.activation_set import ActivationSet
-
-        ids = arrays["ids"]
-        if ids.shape != (size, parameters.k) or arrays["scores"].shape != ids.shape:
-            raise ValueError("the activation set does not fit the bank")
-        if ids.dtype != np.int32 or ids.min() < -1 or ids.max() >= items:
-            raise ValueError("the activation set does not hold gallery items")
-        return ActivationSet(parameters.k, items, **arrays)
-    if key == "best":
-        from wordreel.hubness.top_k import TopK
-
-        return TopK(parameters.k, size, **arrays)
-    if key == "mean":
-        from wordreel.hubness.column_mean import ColumnMean
-
-        return ColumnMean(size, **arrays)
-    if key == "moments":
-        from wordreel.hubness.column_moments import ORDER, ColumnMoments
-
-        if arrays["sums"].shape != (items, ORDER) or any(a.dtype != np.float64 for a in arrays.values()):
-            raise ValueError("moments are not six float64 sums per item")
-        return ColumnMoments(size, **arrays)
-    if key == "columns":
-        from wordreel.hubness.sorted_columns import SortedColumns
-
-        return SortedColumns(size, arrays["sorted"], parameters.levels)
-    from wordreel.hubness.sinkhorn import Potentials
-
-    return Potentials(method.inverse_temperature(bank), arrays["g"], arrays["f"])
+    statistics = {key: spec.kind.load(spec.parameter, size, items, found[key]) for key, spec in specs.items()}
+    return BankState(size, statistics)

@@ -26,9 +26,8 @@ from typing import Literal
 import numpy as np
 
 from wordreel.errors import EvaluationError, HubnessError
-from wordreel.hubness.ranks import Ties
 from wordreel.retrieval.metrics import RetrievalMetrics, retrieval_metrics
-from wordreel.retrieval.ranks import ranks_against, ranks_down, ranks_of
+from wordreel.retrieval.ranks import Ties, ranks_against, ranks_down, ranks_of
 from wordreel.types import Array, Bool, Float64, Int64
 
 Protocol = Literal["ce", "clip"]

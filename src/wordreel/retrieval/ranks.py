@@ -6,21 +6,21 @@ items apart gets the rank of a guess, never better:
     rank = 1 + |{v : s(v) > s(right)}| + |{v ≠ right : s(v) = s(right)}| / 2
 
 `ties` asks for the bounds instead: the first of the shared ranks (optimistic) or the last (pessimistic). A
-score that is not a number is below every number. Cost: one pass over the similarities (`hubness.ranks`), no
-sorting.
+score that is not a number is below every number. Cost: one pass over the similarities, no sorting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import EvaluationError
-from wordreel.hubness.ranks import TIES, RankCounter, Ties
 from wordreel.types import Float64
+
+Ties = Literal["average", "optimistic", "pessimistic"]
 
 BYTE = 255  # rows whose hits a byte can count
 
@@ -37,12 +37,13 @@ def ranks_of(similarities: NDArray[Any], right: NDArray[np.int64], ties: Ties = 
 def ranks_against(scores: NDArray[Any], own: NDArray[Any], ties: Ties = "average") -> Float64:
     """Rank in each row of `scores [queries, items]` of the score `own [queries, 1]` that is in that row."""
     _check_ties(ties)
-    ranks = RankCounter(scores.shape[1]).ranks(scores, own, ties)
-    for row in np.flatnonzero(own[:, 0] != own[:, 0]):
-        items = scores.shape[1]
-        above = items - np.count_nonzero(np.isnan(scores[row]))
-        ranks[row] = _rank(np.array(above), np.array(items), ties)
-    return ranks
+    at_least, above = (
+        np.count_nonzero(compare(scores, own), axis=1) for compare in (np.greater_equal, np.greater)
+    )
+    nan = np.flatnonzero(own[:, 0] != own[:, 0])
+    above[nan] = np.count_nonzero(~np.isnan(scores[nan]), axis=1)
+    at_least[nan] = scores.shape[1]
+    return _rank(above, at_least, ties)
 
 
 def ranks_down(blocks: Iterable[NDArray[Any]], own: NDArray[Any], ties: Ties = "average") -> Float64:
@@ -75,5 +76,5 @@ def _rank(above: NDArray[Any], at_least: NDArray[Any], ties: Ties) -> Float64:
 
 
 def _check_ties(ties: str) -> None:
-    if ties not in TIES:
+    if ties not in get_args(Ties):
         raise EvaluationError(f"ties are average, optimistic or pessimistic, not {ties!r}")

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.banks.embedded_bank import EmbeddedBank
-from wordreel.hubness.bins import occurrence_edges
-from wordreel.hubness.measures import k_occurrence, measure_hubness
+from wordreel.hubness.measures import k_occurrence, measure_hubness, occurrence_edges
 from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
 from wordreel.search.scoring import PLAIN, FittedNorm

@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import EvaluationError
-from wordreel.hubness.ranks import Ties
 from wordreel.index.topk import topk_ids
 from wordreel.lab.evaluate.text_lines import atomic_text_file, check_id, fault, lines_of
 from wordreel.retrieval.caption_ranks import Captions, row_blocks
-from wordreel.retrieval.ranks import ranks_against
+from wordreel.retrieval.ranks import Ties, ranks_against
 from wordreel.types import Float64
 
 Qrels = dict[str, dict[str, int]]  # query → item → relevance

@@ -3,7 +3,7 @@
 `available()` says whether charts can be drawn; the bins need only NumPy.
 """
 
-from wordreel.hubness.bins import log_edges, occurrence_edges
+from wordreel.hubness.measures import log_edges, occurrence_edges
 from wordreel.lab.plots.charts import Series, bar_chart, histogram, line_chart, occurrence_chart
 from wordreel.lab.plots.svg import PlotsMissing, available
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wordreel.hubness.bins import occurrence_edges
-from wordreel.hubness.measures import skewness
+from wordreel.hubness.measures import occurrence_edges, skewness
 from wordreel.lab.plots.svg import COLOURS, chart, clean
 from wordreel.types import Float64
 

@@ -12,13 +12,13 @@ scores stay equal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
+from wordreel.hubness.bank_statistics import Spec, TopK
 from wordreel.hubness.method import Method, check_count, check_number
-from wordreel.hubness.state import QUERIES, State
-from wordreel.hubness.statistic import StatisticBuilder
-from wordreel.hubness.top_k import TopK, TopKBuilder
+from wordreel.hubness.state import State
 from wordreel.types import Float64
 
 
@@ -34,8 +34,8 @@ class NNN(Method):
         check_count("k", self.k, 1)
         check_number("alpha", self.alpha, 0, 1e3)
 
-    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        return {"best": TopKBuilder(self.k)}
+    def statistics(self, bank: str) -> Sequence[Spec]:
+        return [Spec(TopK, self.k)]
 
     def offset(self, state: State) -> Float64:
-        return self.alpha * cast(TopK, state.banks[QUERIES].statistics["best"]).mean()
+        return self.alpha * state.statistic(TopK).mean()

@@ -17,18 +17,17 @@ none of that changes a ranking where it does not overflow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from wordreel.hubness.activation_set import ActivationSet, ActivationSetBuilder
+from wordreel.hubness.bank_statistics import ActivationSet, LogSumExp, Spec
 from wordreel.hubness.blocks import SimilarityBlock
-from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, Scorer, check_beta, check_count
-from wordreel.hubness.state import QUERIES, State
-from wordreel.hubness.statistic import StatisticBuilder
-from wordreel.types import Array, Bool, Float64, Int64
+from wordreel.hubness.state import State
+from wordreel.types import Array, Bool, Float64
 
 
 @dataclass(frozen=True)
@@ -51,21 +50,14 @@ class DynamicInvertedSoftmax(Method):
         check_beta(self.beta)
         check_count("k", self.k, 1)
 
-    def inverse_temperature(self, bank: str) -> float:
-        return self.beta
-
-    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        return {"logsum": LogSumExpBuilder(self.beta), "winners": ActivationSetBuilder(self.k)}
+    def statistics(self, bank: str) -> Sequence[Spec]:
+        return [Spec(LogSumExp, self.beta), Spec(ActivationSet, self.k)]
 
     def offset(self, state: State) -> Float64:
-        return cast(LogSumExp, state.banks[QUERIES].statistics["logsum"]).soft_mean()
-
-    def counts(self, state: State) -> Int64:
-        """`[items]`: how many bank queries have each item among their k best."""
-        return cast(ActivationSet, state.banks[QUERIES].statistics["winners"]).counts
+        return state.statistic(LogSumExp).soft_mean()
 
     def activation(self, state: State) -> Bool:
-        return np.asarray(self.counts(state) > 0)
+        return np.asarray(state.statistic(ActivationSet).counts > 0)
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         offset, gate = state.offset.astype(kind), state.activation

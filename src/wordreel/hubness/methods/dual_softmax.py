@@ -17,16 +17,16 @@ Fit O(queries · gallery), state O(gallery). Not foldable (s enters twice). Equa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
+from wordreel.hubness.bank_statistics import LogSumExp, Spec
 from wordreel.hubness.blocks import SimilarityBlock
-from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
 from wordreel.hubness.method import Method, Scorer, check_beta
-from wordreel.hubness.state import QUERIES, State
-from wordreel.hubness.statistic import StatisticBuilder
+from wordreel.hubness.state import State
 from wordreel.types import Array
 
 
@@ -43,14 +43,11 @@ class DualSoftmax(Method):
     def __post_init__(self) -> None:
         check_beta(self.beta)
 
-    def inverse_temperature(self, bank: str) -> float:
-        return self.beta
-
-    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        return {"logsum": LogSumExpBuilder(self.beta)}
+    def statistics(self, bank: str) -> Sequence[Spec]:
+        return [Spec(LogSumExp, self.beta)]
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
-        soft = cast(LogSumExp, state.banks[QUERIES].statistics["logsum"]).soft_mean()
+        soft = state.statistic(LogSumExp).soft_mean()
         queries = np.log(state.bank_size)
 
         def score(block: SimilarityBlock, out: Array) -> None:

@@ -19,38 +19,48 @@ state cannot change. Equal scores stay equal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar, Self
 
 import numpy as np
 
 from wordreel.errors import HubnessError
-from wordreel.hubness.accumulate import warn_if_logits
+from wordreel.hubness.bank_statistics import ItemStatistic, LogSumExp, Spec, check_arrays
 from wordreel.hubness.blocks import (
     Similarities,
+    SimilarityBlock,
     SimilaritySource,
     as_source,
     blocks_of,
     check,
     each_span,
 )
-from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
+from wordreel.hubness.device import pick_gpu
+from wordreel.hubness.fit import warn_if_logits
 from wordreel.hubness.method import Method, check_beta, check_count
 from wordreel.hubness.state import GALLERY, QUERIES, BankState, State
-from wordreel.hubness.statistic import ItemStatistic, StatisticBuilder
 from wordreel.types import Array, Float64
 
 
 @dataclass(frozen=True)
 class Potentials(ItemStatistic):
-    """`g [items]` and `f [bank]`."""
+    """`g [items]` and `f [bank]`; the parameter is β."""
 
-    beta: float
+    key: ClassVar[str] = "potentials"
     g: Float64
     f: Float64
 
-    def merge(self, other: Potentials) -> Potentials:
+    @classmethod
+    def of(cls, block: SimilarityBlock, parameter: float) -> Self:
+        raise HubnessError("Sinkhorn potentials are not gathered in one pass; call fit")
+
+    @classmethod
+    def load(cls, parameter: float, size: int, items: int, arrays: dict[str, Array]) -> Self:
+        check_arrays(arrays, {"g": items, "f": size})
+        return cls(parameter, size, **arrays)
+
+    def merge(self, *others: Potentials) -> Potentials:
         raise HubnessError("Sinkhorn potentials cannot be merged; fit the whole bank from the start")
 
 
@@ -60,7 +70,6 @@ class Sinkhorn(Method):
 
     name: ClassVar[str] = "sinkhorn"
     streaming: ClassVar[bool] = False
-    single_pass: ClassVar[bool] = False
     gpu: ClassVar[bool] = False
     beta: float = 100.0
     rounds: int = 5
@@ -69,45 +78,49 @@ class Sinkhorn(Method):
         check_beta(self.beta)
         check_count("rounds", self.rounds, 1)
 
-    def inverse_temperature(self, bank: str) -> float:
-        return self.beta
-
-    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        raise HubnessError("Sinkhorn potentials are not gathered in one pass; call fit")
+    def statistics(self, bank: str) -> Sequence[Spec]:
+        return [Spec(Potentials, self.beta)] if bank == QUERIES else []
 
     def offset(self, state: State) -> Float64:
-        return -cast(Potentials, state.banks[QUERIES].statistics["potentials"]).g
+        return -state.statistic(Potentials).g
 
-    def _fit_on_cpu(self, given: Mapping[str, Similarities], threads: int | None) -> State:
-        bank = readable(given[QUERIES])
+    def fit(
+        self,
+        blocks: Similarities,
+        gallery: Similarities | None = None,
+        *,
+        threads: int | None = None,
+        device: str = "cpu",
+    ) -> State:
+        self.check_banks(gallery)
+        pick_gpu(device, [blocks], [self])
+        bank = readable(blocks)
         size, items = bank.shape
-        wide = Beside(bank, readable(given[GALLERY])) if GALLERY in given else bank
+        wide = bank if gallery is None else Beside(bank, readable(gallery))
         g, f = np.zeros(wide.shape[1]), np.zeros(size)
         max_abs = 0.0
         for _ in range(self.rounds):
             halves = each_span(wide.shape, lambda a, b, g=g: self._half_rounds(wide, a, b, g, f), threads)  # type: ignore[misc]
-            total = halves[0][0]
-            for other, _high in halves[1:]:
-                total = total.merge(other)
-            g, max_abs = -total.soft_mean(), max(high for _, high in halves)
+            sums = [half for half, _high in halves]
+            g, max_abs = -sums[0].merge(*sums[1:]).soft_mean(), max(high for _, high in halves)
         warn_if_logits(max_abs, self.beta)
-        return State(
-            self, items, {QUERIES: BankState(size, {"potentials": Potentials(self.beta, g[:items], f)})}
-        )
+        potentials = Potentials(self.beta, size, g[:items], f)
+        return State(self, items, {QUERIES: BankState(size, {Potentials.key: potentials})})
 
     def _half_rounds(
         self, source: SimilaritySource, start: int, stop: int, g: Float64, f: Float64
     ) -> tuple[LogSumExp, float]:
-        """Both steps for some rows in one reading: f of each row from g, then its share of every new g."""
-        builder, max_abs = LogSumExpBuilder(self.beta), 0.0
+        """Set f of some rows from g and return their share of every new g, in one reading."""
+        sums: list[LogSumExp] = []
+        max_abs = 0.0
         for at, block in blocks_of(source, start, stop):
             max_abs = max(max_abs, block.max_abs)
             raised = block.values + g
             top = raised.max(axis=1)
             own = np.exp(self.beta * (raised - top[:, None])).mean(axis=1)
             f[at : at + len(block)] = -(top + np.log(own) / self.beta)
-            builder.update(check(block.values + f[at : at + len(block), None]))
-        return builder.build(), max_abs
+            sums.append(LogSumExp.of(check(block.values + f[at : at + len(block), None]), self.beta))
+        return sums[0].merge(*sums[1:]), max_abs
 
 
 @dataclass(frozen=True)
@@ -142,7 +155,7 @@ class Beside:
 
 
 def readable(blocks: Similarities) -> SimilaritySource:
-    """A source that can be read again and has rows."""
+    """Return a source that can be read again and has rows."""
     source = as_source(blocks)
     if source is None:
         raise HubnessError("Sinkhorn reads the bank several times; pass an array or a source, not a stream")

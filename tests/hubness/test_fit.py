@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from wordreel.errors import HubnessError
-from wordreel.hubness import fit_embeddings, fit_many, make_method, product
-from wordreel.hubness.blocks import check, cut
-from wordreel.hubness.top_k import TopKBuilder
+from wordreel.hubness import fit_many, make_method, product
+from wordreel.hubness.bank_statistics import Spec, TopK
+from wordreel.hubness.fit import gather
 
 
 def same(one, other):
@@ -22,6 +22,8 @@ def test_each_state_is_that_of_its_own_fit():
     rng = np.random.default_rng(0)
     bank, second = (rng.normal(0, 0.1, (rows, 17)).astype(np.float32) for rows in (400, 90))
     methods = [
+        make_method("gc"),
+        make_method("gc", levels=7),
         make_method("is"),
         make_method("dis"),
         make_method("dis", k=3),
@@ -60,10 +62,10 @@ def test_embeddings_are_multiplied_once():
     found = fit_many(methods, Counted(), threads=1)
     assert sum(reads) == 700
     for method, state in zip(methods, found, strict=True):
-        same(state, fit_embeddings(method, bank, gallery, threads=1))
+        same(state, method.fit(product(bank, gallery), threads=1))
 
 
-@pytest.mark.parametrize("name", ["gc", "sinkhorn", "dual-is"])
+@pytest.mark.parametrize("name", ["sinkhorn", "dual-is"])
 def test_what_cannot_share_a_pass_is_refused(name):
     with pytest.raises(HubnessError, match=name):
         fit_many([make_method("is"), make_method(name)], np.eye(3))
@@ -80,10 +82,8 @@ def test_the_best_of_a_long_bank(order, k):
         "falling": -np.sort(-bank, axis=0),
         "level": bank * 0,
     }[order]
-    builder = TopKBuilder(k)
-    for piece in cut(bank):
-        builder.update(check(piece))
-    part = builder.build()
+    spec = Spec(TopK, k)
+    part = gather(iter(np.array_split(bank, 40)), [spec]).statistics[spec]
     ranked = -np.sort(-bank, axis=0)
     assert np.array_equal(part.values, ranked[:k].T)
     assert np.allclose(part.mean(), ranked[:k].mean(axis=0), atol=1e-6)

@@ -5,7 +5,7 @@ import pytest
 
 from wordreel.errors import HubnessError
 from wordreel.hubness import device as devices_of
-from wordreel.hubness import device_banks, fit_embeddings, fit_many, make_method, mixtures, product, torch_fit
+from wordreel.hubness import fit, fit_many, make_method, mixtures, product
 
 NAMES = ["none", "is", "dis", "csls", "nnn", "cent", "test-is", "dsl", "dual-is", "dual-dis"]
 
@@ -29,11 +29,14 @@ def test_the_device_gathers_the_same_state(name, parameters, monkeypatch):
     bank, gallery, extra = (whole_numbers(rng, size, 6) for size in (70, 23, 31))
     extra = extra if name.startswith("dual") else None
     method = make_method(name, **parameters)
-    wanted = fit_embeddings(method, bank, gallery, extra)
+    given = [product(bank, gallery), None if extra is None else product(extra, gallery)]
+    wanted = method.fit(*given)
+    monkeypatch.setattr(devices_of, "AUTO_FROM", 0)
     for device in devices():
+        monkeypatch.setattr(devices_of, "find_gpu", lambda device=device: device)
         for block in (23, 23 * 16, 1 << 20):
-            monkeypatch.setattr(device_banks, "BLOCK", block)
-            found = torch_fit.fit_embeddings_on_device([method], bank, gallery, extra, device=device)[0]
+            monkeypatch.setattr(devices_of, "BLOCK", block)
+            found = method.fit(*given, device="cuda")
             for key, one in wanted.banks.items():
                 for part, numbers in one.statistics.items():
                     other = found.banks[key].statistics[part].arrays()
@@ -49,34 +52,25 @@ def test_the_device_gathers_the_same_state(name, parameters, monkeypatch):
 
 def test_the_flag_says_what_the_device_can_gather():
     from wordreel.hubness.registry import METHODS, STATISTICS
-    from wordreel.hubness.torch_statistics import BUILDERS
 
     for kind in {**METHODS, **STATISTICS}.values():
         method = kind()
-        gathered = method.single_pass and all(set(method.builders(b)) <= set(BUILDERS) for b in method.banks)
-        assert kind.gpu == gathered, kind.name
+        kinds = {spec.kind for bank in method.banks for spec in method.statistics(bank)}
+        assert kind.gpu == (kinds <= set(devices_of.STATISTICS)), kind.name
 
 
-def test_what_the_device_refuses():
-    pytest.importorskip("torch")
+def test_what_the_device_refuses(torch_as_gpu):
     good = np.eye(3, dtype=np.float32)
-    for bad in (
-        lambda: torch_fit.fit_embeddings_on_device([make_method("sinkhorn")], good, good, device="cpu"),
-        lambda: torch_fit.fit_embeddings_on_device([make_method("gc")], good, good, device="cpu"),
-        lambda: torch_fit.fit_embeddings_on_device([make_method("dual-is")], good, good, device="cpu"),
-        lambda: torch_fit.fit_embeddings_on_device([make_method("is")], good[:0], good, device="cpu"),
-        lambda: torch_fit.fit_embeddings_on_device([make_method("is")], good * np.nan, good, device="cpu"),
+    for method, bank, words in (
+        ("sinkhorn", good, "no GPU version"),
+        ("gc", good, "no GPU version"),
+        ("is", good[:0], "no queries"),
+        ("is", good * np.nan, "not finite"),
     ):
-        with pytest.raises(HubnessError):
-            bad()
-
-
-def test_without_torch_the_extra_is_named(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(HubnessError, match=r"wordreel\[train\]"):
-        torch_fit.fit_embeddings_on_device([make_method("is")], np.eye(3), np.eye(3))
+        with pytest.raises(HubnessError, match=words):
+            make_method(method).fit(product(bank, good), device="cuda")
+    with pytest.raises(HubnessError, match="2 columns but the gallery has 3"):
+        make_method("dual-is").fit(product(good, good), product(good, good[:2]), device="cuda")
 
 
 @pytest.fixture
@@ -86,8 +80,8 @@ def torch_as_gpu(monkeypatch):
     monkeypatch.setattr(devices_of, "find_gpu", lambda: "cpu")
     monkeypatch.setattr(devices_of, "AUTO_FROM", 0)
     used = []
-    run = torch_fit.accumulate_blocks
-    monkeypatch.setattr(torch_fit, "accumulate_blocks", lambda *given: used.append(1) or run(*given))
+    run = fit.gather_on_device
+    monkeypatch.setattr(fit, "gather_on_device", lambda *given: used.append(1) or run(*given))
     return used
 
 

@@ -11,13 +11,13 @@ Fit O(bank · gallery), state O(gallery), apply one subtraction per score. Equal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
-from wordreel.hubness.column_mean import ColumnMean, ColumnMeanBuilder
+from wordreel.hubness.bank_statistics import ColumnMean, Spec
 from wordreel.hubness.method import Method
-from wordreel.hubness.state import QUERIES, State
-from wordreel.hubness.statistic import StatisticBuilder
+from wordreel.hubness.state import State
 from wordreel.types import Float64
 
 
@@ -27,8 +27,8 @@ class Centring(Method):
 
     name: ClassVar[str] = "cent"
 
-    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        return {"mean": ColumnMeanBuilder()}
+    def statistics(self, bank: str) -> Sequence[Spec]:
+        return [Spec(ColumnMean)]
 
     def offset(self, state: State) -> Float64:
-        return cast(ColumnMean, state.banks[QUERIES].statistics["mean"]).mean()
+        return state.statistic(ColumnMean).mean()

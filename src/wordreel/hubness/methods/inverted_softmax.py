@@ -12,13 +12,13 @@ meant for cosines (QB-Norm, arXiv 2112.12777); on logits of scale c use β/c.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
-from wordreel.hubness.log_sum_exp import LogSumExp, LogSumExpBuilder
+from wordreel.hubness.bank_statistics import LogSumExp, Spec
 from wordreel.hubness.method import Method, check_beta
-from wordreel.hubness.state import QUERIES, State
-from wordreel.hubness.statistic import StatisticBuilder
+from wordreel.hubness.state import State
 from wordreel.types import Float64
 
 
@@ -39,11 +39,28 @@ class InvertedSoftmax(Method):
     def __post_init__(self) -> None:
         check_beta(self.beta)
 
-    def inverse_temperature(self, bank: str) -> float:
-        return self.beta
-
-    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        return {"logsum": LogSumExpBuilder(self.beta)}
+    def statistics(self, bank: str) -> Sequence[Spec]:
+        return [Spec(LogSumExp, self.beta)]
 
     def offset(self, state: State) -> Float64:
-        return cast(LogSumExp, state.banks[QUERIES].statistics["logsum"]).soft_mean()
+        return state.statistic(LogSumExp).soft_mean()
+
+
+@dataclass(frozen=True)
+class TransductiveInvertedSoftmax(InvertedSoftmax):
+    """Inverted softmax over the test queries: the "basic inverted softmax during inference" that TS2-Net (Liu
+    et al. 2022), CAMoE and CLIP2TV report. **Transductive**: it needs all the test queries.
+
+        η(q, v) = exp(β s(q, v)) / Σ over all test queries q' of exp(β s(q', v))
+
+    The same formula, with the test queries as the bank. Released code multiplies the softmax by s(q, v) once
+    more, which is `dual_softmax`. β = 1 on logits of scale 100, so 100 on cosines. For video to text the test
+    queries are the videos: fit on that direction's query rows.
+
+    A figure by this method cannot be had by a search, which has one query at a time: its one number per item
+    is refused to indexes (`State.bias`).
+    """
+
+    name: ClassVar[str] = "test-is"
+    transductive: ClassVar[bool] = True
+    beta: float = 100.0

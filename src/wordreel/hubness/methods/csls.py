@@ -13,16 +13,16 @@ several equal neighbours counts does not matter to a mean. Scores are float32 (f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
+from wordreel.hubness.bank_statistics import Spec, TopK
 from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.method import Method, Scorer, check_count
-from wordreel.hubness.state import QUERIES, State
-from wordreel.hubness.statistic import StatisticBuilder
-from wordreel.hubness.top_k import TopK, TopKBuilder
+from wordreel.hubness.state import State
 from wordreel.types import Array, Float64
 
 
@@ -36,11 +36,11 @@ class CSLS(Method):
     def __post_init__(self) -> None:
         check_count("k", self.k, 1)
 
-    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        return {"best": TopKBuilder(self.k)}
+    def statistics(self, bank: str) -> Sequence[Spec]:
+        return [Spec(TopK, self.k)]
 
     def offset(self, state: State) -> Float64:
-        return cast(TopK, state.banks[QUERIES].statistics["best"]).mean() / 2
+        return state.statistic(TopK).mean() / 2
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         offset = (2 * state.offset).astype(kind)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from wordreel.hubness.bank_statistics import Spec
 from wordreel.hubness.method import Method
 from wordreel.hubness.state import State
-from wordreel.hubness.statistic import StatisticBuilder
 from wordreel.types import Float64
 
 
@@ -19,8 +20,8 @@ class Plain(Method):
 
     name: ClassVar[str] = "none"
 
-    def builders(self, bank: str) -> dict[str, StatisticBuilder]:
-        return {}
+    def statistics(self, bank: str) -> Sequence[Spec]:
+        return []
 
     def offset(self, state: State) -> Float64:
         return np.zeros(state.items)

@@ -1,0 +1,1 @@
+"""The normalisations, one per file: formula, cost and citation."""

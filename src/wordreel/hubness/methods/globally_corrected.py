@@ -1,0 +1,144 @@
+"""Globally corrected retrieval (GC): Dinu et al., "Improving zero-shot learning by mitigating the hubness
+problem", ICLR workshop 2015, arXiv 1412.6568.
+
+    η(q, v) = −(rankᵥ(q) − s(q, v)),    rankᵥ(q) = 1 + |{j : s(bⱼ, v) > s(q, v)}|
+
+The rank of the query among the bank, from the item's side, comes first and the similarity breaks ties.
+With the formula as printed a similarity outside (−½, ½) could outweigh a whole rank, so by default the ties
+are broken by the position of s(q, v) within the row, scaled into [0, 1): the intended order for any scale.
+`printed=True` gives the printed sum. Bank values equal to s(q, v) do not count against it; items with the
+same rank and the same similarity stay equal.
+
+Fit O(bank log bank) per item; the state is the sorted bank, **O(gallery · bank) memory**. Apply O(log bank)
+per score and a sort per row; scores are float64. It is not foldable into one number per item. `levels` keeps
+only that many order statistics per item; ranks are then estimates and `state.exact` is False.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from wordreel.errors import HubnessError
+from wordreel.hubness.bank_statistics import ItemStatistic, Spec
+from wordreel.hubness.blocks import SimilarityBlock
+from wordreel.hubness.method import Method, Scorer, check_count
+from wordreel.hubness.state import State
+from wordreel.types import Array, Float64, Int64
+
+
+@dataclass(frozen=True)
+class SortedColumns(ItemStatistic):
+    """Every bank similarity of every item, `sorted [items, size]` or `[items, levels]`, ascending.
+
+    With `levels` each column is reduced to that many evenly spaced order statistics; ranks are then estimates
+    within bank/levels ranks, and the state says that it is not exact.
+    """
+
+    key: ClassVar[str] = "columns"
+    fold_rows: ClassVar[float] = math.inf
+    sorted: Array
+
+    @classmethod
+    def of(cls, block: SimilarityBlock, parameter: int | None) -> Self:
+        return cls(parameter, len(block), block.values.T.copy())
+
+    @property
+    def exact(self) -> bool:
+        return bool(self.sorted.shape[1] == self.size)
+
+    def compressed(self) -> SortedColumns:
+        """Keep `levels` order statistics of each column, those in the middle of equal shares of the bank."""
+        levels = self.parameter
+        if levels is None or levels >= self.size:
+            return self
+        positions = ((np.arange(levels) + 0.5) * self.size / levels).astype(int)
+        return replace(self, sorted=np.ascontiguousarray(self.sorted[:, positions]))
+
+    def merge(self, *others: SortedColumns) -> SortedColumns:
+        every = (self, *others)
+        if not all(one.exact for one in every):
+            raise HubnessError("compressed columns cannot change; fit the whole bank again")
+        rows = np.concatenate([one.sorted for one in every], axis=1)
+        return SortedColumns(self.parameter, rows.shape[1], np.sort(rows, axis=1)).compressed()
+
+    def extend(self, other: SortedColumns) -> SortedColumns:
+        return super().extend(other if self.exact else other.compressed())
+
+    def greater(self, rows: Array) -> Float64:
+        """Return how many bank similarities of each item exceed `rows [queries, items]`, by bisection."""
+        columns = self.sorted if rows.dtype == self.sorted.dtype else self._wide
+        rows = rows.astype(columns.dtype, copy=False)
+        below = _bisect(columns, rows) if len(rows) < 8 else _search(columns, rows)
+        width = columns.shape[1]
+        return np.asarray((width - below) * (self.size / width), np.float64)
+
+    @cached_property
+    def _wide(self) -> Float64:
+        return self.sorted.astype(np.float64)
+
+
+def _search(columns: Array, rows: Array) -> Int64:
+    """Return how many values of each column are at most that of each row: a search per column."""
+    below = np.empty(rows.shape, np.int64)
+    for item, column in enumerate(columns):
+        below[:, item] = np.searchsorted(column, rows[:, item], side="right")
+    return below
+
+
+def _bisect(columns: Array, rows: Array) -> Int64:
+    """Return the same for few rows, halving the ranges of all columns at once."""
+    width = columns.shape[1]
+    low, high = np.zeros(rows.shape, np.int64), np.full(rows.shape, width, np.int64)
+    flat, start = columns.ravel(), np.arange(len(columns)) * width
+    for _ in range(width.bit_length()):
+        middle = (low + high) // 2
+        inside = low < high
+        at_most = inside & (flat[start + np.minimum(middle, width - 1)] <= rows)
+        low = np.where(at_most, middle + 1, low)
+        high = np.where(inside & ~at_most, middle, high)
+    return low
+
+
+@dataclass(frozen=True)
+class GloballyCorrected(Method):
+    """Minus the rank from the item's side, similarity second."""
+
+    name: ClassVar[str] = "gc"
+    foldable: ClassVar[bool] = False
+    double: ClassVar[bool] = True
+    gpu: ClassVar[bool] = False
+    levels: int | None = None
+    printed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            check_count("levels", self.levels, 1)
+
+    def statistics(self, bank: str) -> Sequence[Spec]:
+        return [Spec(SortedColumns, self.levels)]
+
+    def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
+        columns = state.statistic(SortedColumns)
+
+        def score(block: SimilarityBlock, out: Array) -> None:
+            second = block.values if self.printed else row_positions(block.values)
+            np.subtract(second, 1 + columns.greater(block.values), out=out)
+
+        return score
+
+
+def row_positions(values: Array) -> Float64:
+    """Return how many different smaller values each value has in its row, as a share of the row."""
+    order = np.argsort(values, axis=1, kind="stable")
+    ranked = np.take_along_axis(values, order, axis=1)
+    steps = np.zeros(values.shape)
+    steps[:, 1:] = np.cumsum(ranked[:, 1:] > ranked[:, :-1], axis=1)
+    out = np.empty(values.shape)
+    np.put_along_axis(out, order, steps / values.shape[1], axis=1)
+    return out

@@ -1,7 +1,9 @@
-"""Build hook: writes the command-line reference from the commands' own help."""
+"""Build hooks: the command-line reference from the commands' own help, and the modules behind a registry."""
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -13,6 +15,25 @@ from wordreel.cli.app import app
 def on_files(files: Files, config: Any) -> Files:
     files.append(File.generated(config, "cli.md", content=command_reference()))
     return files
+
+
+API = re.compile(r"^<!-- api: ([\w.]+) -->$", re.MULTILINE)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace `<!-- api: NAME -->` by the documentation of the modules behind a package or a registry."""
+    return API.sub(lambda match: "\n".join(f"::: {name}" for name in documented_modules(match[1])), markdown)
+
+
+def documented_modules(name: str) -> list[str]:
+    """Return the modules that define what a package exports, or the classes of a registry, once each."""
+    try:
+        package = import_module(name)
+        values = [getattr(package, exported) for exported in package.__all__]
+    except ModuleNotFoundError:
+        module, _, attribute = name.rpartition(".")
+        values = list(getattr(import_module(module), attribute).values())
+    return list(dict.fromkeys(value.__module__ for value in values))
 
 
 def command_reference() -> str:

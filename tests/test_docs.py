@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import doctest
+import importlib.util
 import pkgutil
 import re
 import shlex
@@ -45,6 +46,7 @@ OTHER_PROGRAMS = {
     "benchmarks/README.md",
     "CHANGELOG.md",
 }  # name options not of `wordreel` alone
+NEED_TORCH = {"docs/lab_models.md", "docs/lab_training.md"}
 
 
 def commands_of_app() -> dict[tuple[str, ...], Any]:
@@ -227,6 +229,43 @@ def test_python_blocks_compile_and_import_names_that_exist(page: str) -> None:
     assert [problem for code in blocks(read(page), "python") for problem in python_problems(code)] == []
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if "```pycon" in read(page)])
+def test_examples_print_what_the_page_says(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if page in NEED_TORCH:
+        pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    examples = "\n".join(blocks(read(page), "pycon"))
+    test = doctest.DocTestParser().get_doctest(examples, {}, page, page, 0)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    outcome = doctest.DocTestRunner(optionflags=flags).run(test)
+    assert outcome.attempted > 5
+    assert outcome.failed == 0
+
+
+def test_registries_of_the_reference_have_modules() -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("torch")
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    named = {name for page in PAGES for name in hooks.API.findall(read(page))}
+    assert {"wordreel.hubness.METHODS", "wordreel.lab.training.losses"} <= named
+    for name in named:
+        assert all(module.startswith("wordreel.") for module in hooks.documented_modules(name))
+        assert hooks.documented_modules(name)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_api_references_exist(page: str) -> None:
+    for name in re.findall(r"^::: ([\w.]+)$", read(page), re.MULTILINE):
+        module, _, attribute = name.rpartition(".")
+        assert is_module(name) or hasattr(import_or_skip(module), attribute), name
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_make_targets_exist(page: str) -> None:
     targets = set(re.findall(r"^([\w-]+):", read("Makefile"), re.MULTILINE))
@@ -244,9 +283,16 @@ def test_every_command_is_documented() -> None:
     assert leaves - named == set()
 
 
-def test_readme_lists_every_verb() -> None:
-    readme = " ".join(spans(read("README.md")))
-    assert [verb for verb in sorted(VERBS) if not re.search(rf"\b{verb}\b", readme)] == []
+def test_the_page_of_commands_lists_every_verb() -> None:
+    listed = {resolve(line)[0][0] for line in command_lines(read("docs/commands.md")) if resolve(line)[0]}
+    assert listed == VERBS
+
+
+def test_the_page_of_commands_lists_every_variable() -> None:
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    between_processes = {"WORDREEL_SERVER"}
+    named = set(re.findall(r"\bWORDREEL_[A-Z_]+\b", source)) - between_processes
+    assert named == set(re.findall(r"^\| `(WORDREEL_[A-Z_]+)`", read("docs/commands.md"), re.MULTILINE))
 
 
 def test_api_page_lists_the_public_api() -> None:

@@ -71,9 +71,13 @@ def test_samples_are_the_output_of_their_command(built, shell):
 
 
 def test_pictures_are_small_and_shown():
-    for name in ("page.webp", "terminal.svg"):
+    tutorial = (README.parent / "docs" / "tutorials" / "folder.md").read_text("utf-8")
+    for name, shown in (
+        ("page.webp", "](docs/pictures/page.webp)" in TEXT),
+        ("terminal.svg", "](../pictures/terminal.svg)" in tutorial),
+    ):
         assert 1_000 < (PICTURES / name).stat().st_size <= MOST_BYTES
-        assert f"](docs/pictures/{name})" in TEXT
+        assert shown
 
 
 def test_the_recording_is_of_the_samples():

@@ -22,7 +22,7 @@ class Shield:
     """While raised, this process and those that it starts have a temporary home and weight store."""
 
     def __init__(self) -> None:
-        from wordreel.runtime import package_weights
+        from wordreel.runtime import weight_table
         from wordreel.runtime.store import default_root
 
         user = default_root()
@@ -30,7 +30,7 @@ class Shield:
         weights = self.home / "weights"
         weights.mkdir()
         (user / "derived").mkdir(parents=True, exist_ok=True)
-        for name in ("derived", *package_weights.ALL):
+        for name in ("derived", *weight_table.PACKAGED):
             if (user / name).is_dir():
                 (weights / name).symlink_to((user / name).absolute())
         self.environment = dict(os.environ)

@@ -3,7 +3,7 @@
     python tools/clip_ranges.py clip_encoder.int8.onnx ~/Pictures clip_ranges.safetensors
 
 s_j = max|a_j|^α / max|W_j|^(1 − α), divided by its geometric mean; a_j over all pictures, W_j over the
-products that read the activation. Embeddings change with the file: raise the `CONVERTER_VERSION` of
+products that read the activation. Embeddings change with the file: raise the `converter_version` of
 `wordreel.runtime.nets.clip_tower` with them.
 """
 

@@ -18,7 +18,7 @@ from wordreel.maintain.degenerate_embeddings import degenerate_embeddings
 from wordreel.media.hw_devices import DEVICES, VARIABLE, process_devices
 from wordreel.media.types import Limits
 from wordreel.media.worker_process import WorkerProcess
-from wordreel.runtime import registry as weights
+from wordreel.runtime import weight_table as weights
 from wordreel.runtime.store import WeightStore
 
 if TYPE_CHECKING:

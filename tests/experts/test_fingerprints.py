@@ -1,14 +1,16 @@
 """Fingerprints are part of libraries on disk: a change makes every stored track stale.
 
-To change what an expert computes, raise its `version` (or its `CONVERTER_VERSION`) and update its value.
+To change what an expert computes, raise its `version`, or the `converter_version` of its weights, and update
+its value.
 """
 
 import pytest
 
 from wordreel.experts import registry
 from wordreel.experts.base import fingerprint
-from wordreel.runtime import package_weights, published
 from wordreel.runtime.store import WeightStore, identity
+from wordreel.runtime.weight_table import PACKAGED
+from wordreel.runtime.weight_table import PUBLISHED as CHECKPOINTS
 
 NO_WEIGHTS = "00" * 32
 
@@ -55,8 +57,8 @@ PUBLISHED = {
 
 def test_every_expert_and_every_weight_is_listed(tmp_path):
     assert list(registry.cards(WeightStore(tmp_path))) == list(CARDS)
-    assert list(package_weights.ALL) == list(PACKAGES)
-    assert list(published.ALL) == list(PUBLISHED)
+    assert list(PACKAGED) == list(PACKAGES)
+    assert list(CHECKPOINTS) == list(PUBLISHED)
 
 
 @pytest.mark.parametrize("name", CARDS)
@@ -66,10 +68,10 @@ def test_cards_keep_their_fingerprints(name):
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_weights_from_packages_keep_their_identity(name):
-    entry = package_weights.ALL[name]
+    entry = PACKAGED[name]
     assert identity(entry, entry.members) == PACKAGES[name]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_weights_keep_their_identity(name):
-    assert identity(published.ALL[name], {name: NO_WEIGHTS}) == PUBLISHED[name]
+    assert identity(CHECKPOINTS[name], {name: NO_WEIGHTS}) == PUBLISHED[name]

@@ -1,7 +1,5 @@
 """Converters the tests of the store name in their entries."""
 
-CONVERTER_VERSION = 1
-
 
 def join(files, out):
     (out / "joined.bin").write_bytes(b"".join(path.read_bytes() for path in files.values()))

@@ -1,6 +1,6 @@
 import numpy as np
 
-from wordreel.runtime.array_cache import cached_arrays
+from wordreel.runtime.mapped_arrays import cached_arrays
 
 
 def test_computed_once_then_read(tmp_path):

@@ -10,10 +10,10 @@ from tests.runtime.nets.tiny_clip_tower import tiny_tower
 from tools import clip_ranges
 
 from wordreel.errors import WeightsError, WeightsMissing
-from wordreel.runtime import package_index, package_weights
+from wordreel.runtime import package_index, weight_table
 from wordreel.runtime.nets import clip_tower
-from wordreel.runtime.package_weights import HubCopy, PackageArchive, PackageWeights
 from wordreel.runtime.store import WeightStore
+from wordreel.runtime.weight_table import HubCopy, PackageArchive, PackageWeights
 
 hub = test_hub_download.hub
 NAME, FILE = "tower", "vision_model.onnx"
@@ -31,7 +31,7 @@ def store(hub, tmp_path, monkeypatch):
         "wordreel.runtime.nets.clip_tower:convert",
         hub_copy=HubCopy(test_hub_download.ID, FILE),
     )
-    monkeypatch.setattr(package_weights, "ALL", {NAME: entry})
+    monkeypatch.setattr(weight_table, "PACKAGED", {NAME: entry})
     monkeypatch.setattr(package_index, "pip_settings", lambda: {"no-index": "1"})
     path = tiny_tower(hub.folder / FILE)
     model = onnx.load(str(path))

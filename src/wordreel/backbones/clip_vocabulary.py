@@ -6,7 +6,6 @@ import gzip
 from collections.abc import Mapping
 from pathlib import Path
 
-CONVERTER_VERSION = 1
 NAME = "clip-vocabulary"
 TOKENIZER = "tokenizer.json"
 MAX_BYTES = 64 * 2**20

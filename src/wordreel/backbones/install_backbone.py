@@ -25,8 +25,8 @@ from wordreel.backbones.tokenizer import TextTokenizer
 from wordreel.backbones.tower import Tower
 from wordreel.backbones.transform import transform_images
 from wordreel.errors import NextStep, WeightsError
-from wordreel.runtime.disk_space import check_space
 from wordreel.runtime.sessions import Precision
+from wordreel.runtime.weight_folders import check_space
 from wordreel.types import Float32
 from wordreel.util.checksum import file_sha256
 

@@ -1,6 +1,6 @@
 """Experts that are one published checkpoint, as a table: card, preprocessing, and windows for motion.
 
-To add one, append its weights to `wordreel.runtime.published` and a row here. Experts with code of their own
+To add one, append its weights to `runtime/data/weights.json` and a row here. Experts with code of their own
 (VGGish, faces) are modules; see `registry`.
 """
 
@@ -12,8 +12,8 @@ from wordreel.experts.base import Card, Expert
 from wordreel.experts.network_experts import FrameExpert, FrameWindows, WindowExpert
 from wordreel.experts.preprocess import CENTRED, IMAGENET, KINETICS, Preprocess
 from wordreel.media.types import FrameNeed
-from wordreel.runtime import published
 from wordreel.runtime.store import WeightStore
+from wordreel.runtime.weight_table import PUBLISHED
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def published_card(
     name: str, modality: str, title: str, dim: int, need: FrameNeed, span: float, note: str
 ) -> Card:
     """The card of an expert whose weights are published under its name."""
-    weights = published.ALL[name]
+    weights = PUBLISHED[name]
     how = weights.next_step().for_command_line()
     return Card(
         name=name,

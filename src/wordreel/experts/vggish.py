@@ -12,9 +12,9 @@ import numpy as np
 
 from wordreel.experts.base import Card, fingerprint
 from wordreel.media.types import AudioNeed, Frames, Sound
-from wordreel.runtime import published
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
+from wordreel.runtime.weight_table import PUBLISHED
 from wordreel.types import Absent, Float32, Float64, Labels, Track
 
 WEIGHTS = "vggish"
@@ -33,12 +33,12 @@ CARD = Card(
     title="What is heard (VGGish)",
     dim=128,
     need=AudioNeed(rate=RATE),
-    licence=published.ALL[WEIGHTS].licence,
+    licence=PUBLISHED[WEIGHTS].licence,
     weights=(WEIGHTS,),
     span=60 * SECONDS,
     default=False,
     note="A row per 0.96 s of sound, raw embeddings. "
-    f"To get it: {published.ALL[WEIGHTS].next_step().for_command_line()}.",
+    f"To get it: {PUBLISHED[WEIGHTS].next_step().for_command_line()}.",
 )
 
 

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-CONVERTER_VERSION = 1
 PARTS = ("model.bin.part1", "model.bin.part2")
 
 

@@ -1,8 +1,7 @@
 """Add published checkpoints from a file or a model hub: check them, convert them, install them.
 
 A file is read by the restricted readers only, and every key and shape is compared with the network's before
-anything is written. `published` lists the checkpoints. `convert` keeps its module and name: they are part of
-the fingerprints of tracks.
+anything is written. `weight_table` lists the checkpoints.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.runtime.hub_download import hub_errors
-from wordreel.runtime.published import ALL, PublishedWeights
+from wordreel.runtime.weight_table import PUBLISHED, PublishedWeights
 
 if TYPE_CHECKING:
     from wordreel.runtime.store import WeightStore
 
-CONVERTER_VERSION = 1
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")  # tried in this order
 
 
@@ -72,12 +70,12 @@ def _model(entry: PublishedWeights, path: Path, sidecar: Path | None) -> Any:
 
 
 def _read(entry: PublishedWeights, path: Path) -> dict[str, Any]:
-    from wordreel.runtime.torch_files import safe_pickle
-    from wordreel.runtime.torch_files.torch_file import read_state_dict
+    from wordreel.runtime import numpy_pickle
+    from wordreel.runtime.torch_file import read_state_dict
 
     if not entry.plain_pickle or path.suffix != ".pkl":
         return read_state_dict(path)
-    state = safe_pickle.load(path, encoding="latin1")
+    state = numpy_pickle.load(path, encoding="latin1")
     if not isinstance(state, dict) or not all(hasattr(value, "shape") for value in state.values()):
         raise WeightsError(f"{path.name} holds no named arrays", entry.next_step())
     return {str(key): value for key, value in state.items()}
@@ -105,9 +103,9 @@ def _download(repository: str, files: tuple[str, ...]) -> Path:
 
 
 def _entry(name: str) -> PublishedWeights:
-    entry = ALL.get(name)
+    entry = PUBLISHED.get(name)
     if entry is None:
-        raise WeightsError(f"{name!r} are not weights that can be added; these are: {', '.join(ALL)}")
+        raise WeightsError(f"{name!r} are not weights that can be added; these are: {', '.join(PUBLISHED)}")
     return entry
 
 

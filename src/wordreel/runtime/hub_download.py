@@ -2,8 +2,8 @@
 
 The hub is the one `huggingface_hub` is configured for (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE), and files in
 its cache (HF_HOME) are used, not downloaded. A branch or tag is resolved to a commit first, and every file is
-downloaded from that commit. That library forgets a download that was killed; here it goes on from its last
-byte. No file is executed.
+downloaded from that commit. That library forgets a download that was killed; here the next one continues
+after its last byte. No file is executed.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import errno
 import fcntl
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.runtime.disk_space import check_space
+from wordreel.runtime.weight_folders import check_space
 from wordreel.util.checksum import file_sha256
 
+ATTEMPTS = 5  # in a row without a byte
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 
 Choose = Callable[[list[str]], Sequence[str]]
@@ -131,30 +132,46 @@ def _bring(model: HubSnapshot, folder: Path, on_progress: ProgressCallback | Non
 
 
 def _download(model: HubSnapshot, file: HubFile, target: Path, on_progress: ProgressCallback | None) -> None:
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+    from huggingface_hub import hf_hub_url
 
     part = target.with_name(target.name + ".part")
     with hub_errors(model.hub_id, model.commit), part.open("ab") as out:
         if out.tell() > file.bytes:
             out.seek(0)
             out.truncate()
-        url = hf_hub_url(model.hub_id, file.name, revision=model.commit)
-        where = get_hf_file_metadata(url).location
-        headers = dict(build_hf_headers())
-        if urlsplit(where).netloc != urlsplit(url).netloc:  # the token is the hub's, not its storage's
-            headers = {key: value for key, value in headers.items() if key.lower() != "authorization"}
-        http_get(
-            where,
-            out,
-            resume_size=out.tell(),
-            headers=headers,
-            expected_size=file.bytes,
-            displayed_filename=file.name,
-            tqdm_class=_progress_bar(file, on_progress),
-        )
+        for chunk in _read_from(hf_hub_url(model.hub_id, file.name, revision=model.commit), out.tell(), file):
+            out.write(chunk)
+            if on_progress is not None:
+                on_progress(Progress(f"downloading {file.name}", out.tell(), max(file.bytes, out.tell())))
     part.rename(target)
+
+
+def _read_from(url: str, start: int, file: HubFile) -> Iterator[bytes]:
+    """Yield a file's bytes from `start` on; a connection that breaks is opened again where it ended."""
+    from huggingface_hub import constants, get_session
+    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.utils import build_hf_headers, hf_raise_for_status  # type: ignore[attr-defined]
+
+    failures = 0
+    while start < file.bytes:
+        headers = {**build_hf_headers(), "Range": f"bytes={start}-", "Accept-Encoding": "identity"}
+        options: dict[str, Any] = {"headers": headers, "timeout": constants.HF_HUB_DOWNLOAD_TIMEOUT}
+        try:
+            with get_session().stream("GET", url, follow_redirects=True, **options) as response:
+                hf_raise_for_status(response)
+                skipped = start if response.status_code == 200 else 0  # a server that ignores the range
+                for chunk in response.iter_bytes(constants.DOWNLOAD_CHUNK_SIZE):
+                    wanted, skipped = chunk[skipped:], max(0, skipped - len(chunk))
+                    start += len(wanted)
+                    failures = 0 if wanted else failures
+                    yield wanted
+        except HfHubHTTPError:
+            raise
+        except Exception:  # whatever the transport raises
+            failures += 1
+            if failures == ATTEMPTS:
+                raise
+            time.sleep(2.0**failures)
 
 
 @contextmanager
@@ -209,25 +226,6 @@ def _cached(hub_id: str, name: str, revision: str) -> Path | None:
     with hub_errors(hub_id, revision):
         found = try_to_load_from_cache(hub_id, name, revision=revision)
     return Path(found) if isinstance(found, str) else None
-
-
-def _progress_bar(file: HubFile, on_progress: ProgressCallback | None) -> Any:
-    """A class with as much of tqdm's interface as the hub's library uses."""
-    from tqdm.std import tqdm
-
-    class Bar(tqdm):  # type: ignore[misc]
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            options.pop("name", None)
-            super().__init__(*arguments, **{**options, "disable": True})
-            self.seen = int(options.get("initial") or 0)
-
-        def update(self, n: float | None = 1) -> bool | None:
-            self.seen += int(n or 0)
-            if on_progress is not None:
-                on_progress(Progress(f"downloading {file.name}", self.seen, max(file.bytes, self.seen)))
-            return None
-
-    return Bar
 
 
 def _unreachable(hub_id: str, error: Exception) -> WeightsError:

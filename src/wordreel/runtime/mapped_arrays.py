@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
+from collections.abc import Callable
+from contextlib import suppress
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wordreel.types import Array
+
+if TYPE_CHECKING:
+    from wordreel.types import Float32
+
+    Arrays = dict[str, Float32]
 
 DTYPES = {
     "F64": "<f8",
@@ -76,3 +84,32 @@ def _array(data: mmap.mmap, begin: int, name: str, entry: Any) -> Array:
     if not count:
         return np.zeros(shape, dtype)
     return np.frombuffer(data, dtype, count, begin + start).reshape(shape)
+
+
+def cached_arrays(root: Path, key: str, compute: Callable[[], Arrays]) -> Arrays:
+    """The arrays of `compute()`, read from `root/derived/<key>.safetensors` if they are there.
+
+    `key` must identify everything the arrays depend on. They are read-only. A file that cannot be read is
+    computed again; a folder that cannot be written costs only time.
+    """
+
+    path = root / "derived" / f"{key}.safetensors"
+    with suppress(OSError, ValueError):
+        return map_safetensors(path)[1]
+    from safetensors.numpy import save
+
+    arrays = compute()
+    with suppress(OSError):
+        write_shared(path, save(arrays))
+    return arrays
+
+
+def write_shared(path: Path, data: bytes) -> None:
+    """Replace a file as a whole. Unlike `atomic_write`, several processes may write the same one at once."""
+    import tempfile
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    Path(name).replace(path)

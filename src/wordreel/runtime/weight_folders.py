@@ -72,3 +72,16 @@ def _cannot_write(root: Path, error: OSError) -> WeightsError:
         f"cannot write weights to {root}: {error.strerror or error}",
         NextStep("free some space there or set WORDREEL_WEIGHTS to another folder"),
     )
+
+
+SPARE_BYTES = 64 * 2**20
+
+
+def check_space(folder: Path, needed: int, what: str) -> None:
+    """Raise unless that many bytes fit into a folder, with some to spare. `what` begins the message."""
+    free = shutil.disk_usage(folder).free
+    if needed + SPARE_BYTES > free:
+        raise WeightsError(
+            f"{what} {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are left",
+            NextStep("free some space or set WORDREEL_WEIGHTS to another folder"),
+        )

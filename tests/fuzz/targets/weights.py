@@ -21,9 +21,9 @@ from wordreel.experts.appearance_file import FORMAT, HEAD, KEY, AppearanceFile
 from wordreel.hubness import make_method
 from wordreel.hubness.state_file import load_state, read_extra, save_state
 from wordreel.models.joint.adapter import read_adapter, write_adapter
-from wordreel.runtime.array_cache import cached_arrays
-from wordreel.runtime.torch_files import safe_pickle
-from wordreel.runtime.torch_files.torch_file import read_checkpoint
+from wordreel.runtime import numpy_pickle
+from wordreel.runtime.mapped_arrays import cached_arrays
+from wordreel.runtime.torch_file import read_checkpoint
 from wordreel.types import Track, Words
 
 PLAIN = (
@@ -60,9 +60,9 @@ def pickle_session(folder: Path) -> Session:
     def run(data: bytes) -> None:
         if data.startswith(b"\x93NUMPY"):
             file.write_bytes(data)
-            check_plain(safe_pickle.read_numpy_pickle(file, encoding="latin1"))
+            check_plain(numpy_pickle.read_numpy_pickle(file, encoding="latin1"))
         else:
-            check_plain(safe_pickle.loads(data, encoding="latin1"))
+            check_plain(numpy_pickle.loads(data, encoding="latin1"))
 
     return Session(seeds, run, mutate_pickle)
 

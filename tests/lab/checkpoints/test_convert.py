@@ -18,7 +18,7 @@ from wordreel.lab.checkpoints.checkpoint_file import PublishedCheckpoint  # noqa
 from wordreel.lab.models.batch import ExpertFeatures, TokenBatch  # noqa: E402
 from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.config import CEConfig, ExpertConfig, MoEEConfig, TextConfig  # noqa: E402
-from wordreel.runtime.torch_files.torch_file import (  # noqa: E402
+from wordreel.runtime.torch_file import (  # noqa: E402
     Placeholder,
     named_arrays,
     read_checkpoint,

@@ -22,7 +22,7 @@ from wordreel.lab.models.clip.config import Clip2VideoConfig, TS2NetConfig, smal
 from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS  # noqa: E402
 from wordreel.lab.models.clip.ts2net import stretched  # noqa: E402
 from wordreel.lab.models.clip.video_text import FrameBatch  # noqa: E402
-from wordreel.runtime.torch_files.torch_file import read_state_dict  # noqa: E402
+from wordreel.runtime.torch_file import read_state_dict  # noqa: E402
 
 CLIP = small_clip("x", size=12, patch=4, width=64, depth=2, dim=64, vocabulary=60, length=20)
 TS2NET = TS2NetConfig(CLIP, layers=2, positions=50, max_words=20, mode="released")

@@ -43,7 +43,7 @@ def export(
     from wordreel.lab.models.checkpoint import load_video_text
     from wordreel.lab.models.clip.config import KINDS
     from wordreel.models.model_store import WEIGHTS, find_checkpoint, model_kind
-    from wordreel.runtime.torch_files.torch_file import read_state_dict
+    from wordreel.runtime.torch_file import read_state_dict
     from wordreel.util.checksum import file_sha256
 
     folder = find_checkpoint(run)

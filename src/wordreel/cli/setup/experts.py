@@ -14,7 +14,7 @@ def experts(as_json: JsonOption = False) -> None:
     """
     from wordreel.experts import registry
     from wordreel.media.types import FrameNeed
-    from wordreel.runtime import registry as weights
+    from wordreel.runtime import weight_table as weights
     from wordreel.runtime.store import WeightStore
 
     store = WeightStore()

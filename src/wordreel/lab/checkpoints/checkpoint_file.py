@@ -14,7 +14,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from wordreel.errors import WeightsError
-from wordreel.runtime.torch_files.torch_file import Placeholder, named_arrays, read_checkpoint
+from wordreel.runtime.torch_file import Placeholder, named_arrays, read_checkpoint
 
 CONFIG = "config.json"  # what the published trainers save beside a checkpoint
 

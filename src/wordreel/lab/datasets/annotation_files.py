@@ -9,7 +9,7 @@ from typing import Any
 
 from wordreel.errors import DatasetError, NextStep, UnsafePickle
 from wordreel.lab.datasets.types import Missing
-from wordreel.runtime.torch_files import safe_pickle
+from wordreel.runtime import numpy_pickle
 from wordreel.util.text_files import read_columns, read_lines
 
 CAPTIONS_STEP = NextStep("get the captions again as JSON or plain lists, from a source you trust")
@@ -73,7 +73,7 @@ def read_id_list(path: Path, heading: Sequence[str] = ("video_id",)) -> list[str
 def read_pickle(path: Path) -> Any:
     """Load the plain containers in a pickle; anything else in it is refused before it is loaded."""
     try:
-        return safe_pickle.load(path, encoding="latin1", next_step=CAPTIONS_STEP)
+        return numpy_pickle.load(path, encoding="latin1", next_step=CAPTIONS_STEP)
     except UnsafePickle as error:
         raise UnsafePickle(f"{path}: {error.message}", error.next_step) from None
     except OSError as error:

@@ -22,7 +22,7 @@ import numpy as np
 
 from wordreel.errors import HubnessError, NextStep, UnsafePickle, WordreelError
 from wordreel.retrieval.caption_ranks import row_blocks
-from wordreel.runtime.torch_files import safe_pickle, torch_file
+from wordreel.runtime import numpy_pickle, torch_file
 from wordreel.types import Array
 
 MATRIX_KEYS = ("sims", "t2v_sims", "similarities", "sim_matrix")
@@ -128,14 +128,14 @@ def _read(path: Path, head: bytes, key: str | None) -> Any:
     if head.startswith(b"\x93NUMPY"):
         return _read_npy(path)
     if head.startswith(b"\x89HDF\r\n\x1a\n"):
-        return map_hdf5(path, key, safe_pickle.MAX_BYTES)
+        return map_hdf5(path, key, numpy_pickle.MAX_BYTES)
     if head.startswith(b"PK"):
         return _read_zip(path)
     if head[4:9] == b"\0\0\0\0{":
         return map_safetensors(path)
     if head.startswith(b"\x80") or path.suffix.lower() in (".pkl", ".pickle"):
         # latin1, because pickles of Python 2 keep the bytes of arrays as text.
-        content = safe_pickle.load(path, encoding="latin1", next_step=MATRIX_STEP)
+        content = numpy_pickle.load(path, encoding="latin1", next_step=MATRIX_STEP)
         older = isinstance(content, int) and content == torch_file.MAGIC
         return torch_file.read_checkpoint(path) if older else content
     raise HubnessError("not a file of arrays; known are .npy, .npz, .safetensors, .h5, .pkl and .pt")
@@ -143,9 +143,9 @@ def _read(path: Path, head: bytes, key: str | None) -> Any:
 
 def _read_npy(path: Path) -> Any:
     with path.open("rb") as file:
-        shape, dtype = safe_pickle.read_npy_header(file, path.name)
+        shape, dtype = numpy_pickle.read_npy_header(file, path.name)
     if dtype.hasobject:
-        return safe_pickle.read_numpy_pickle(path, encoding="latin1", next_step=MATRIX_STEP)
+        return numpy_pickle.read_numpy_pickle(path, encoding="latin1", next_step=MATRIX_STEP)
     # A file without content cannot be mapped.
     return np.empty(shape, dtype) if 0 in shape else np.load(path, mmap_mode="r", allow_pickle=False)
 
@@ -155,8 +155,8 @@ def _read_zip(path: Path) -> Any:
         members = zipped.infolist()
     if any(member.filename.endswith("data.pkl") for member in members):
         return torch_file.read_checkpoint(path)
-    if sum(member.file_size for member in members) > safe_pickle.MAX_BYTES:
-        raise HubnessError(f"it unpacks to more than the {safe_pickle.MAX_BYTES} bytes allowed; save a .npy")
+    if sum(member.file_size for member in members) > numpy_pickle.MAX_BYTES:
+        raise HubnessError(f"it unpacks to more than the {numpy_pickle.MAX_BYTES} bytes allowed; save a .npy")
     with np.load(path, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
 

@@ -17,7 +17,7 @@ from importlib.resources import files
 import numpy as np
 
 from wordreel.models.joint.text_tower import FOLDER, TextTower
-from wordreel.runtime.array_cache import cached_arrays
+from wordreel.runtime.mapped_arrays import cached_arrays
 from wordreel.types import Float32, Int64
 
 VOCABULARY, REFERENCE = "concepts.txt", "reference.npy"

@@ -23,7 +23,7 @@ from wordreel.models.base import Evidence, Explanation
 from wordreel.models.joint.concepts import read_names
 from wordreel.models.joint.text_tower import DIM, TextTower
 from wordreel.models.pooling import clip_mean, shares, unit
-from wordreel.runtime.array_cache import cached_arrays
+from wordreel.runtime.mapped_arrays import cached_arrays
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool, Clip, Float32, Float64, Track
 

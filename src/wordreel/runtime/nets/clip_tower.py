@@ -32,7 +32,6 @@ from wordreel.errors import NextStep, WeightsError
 from wordreel.runtime.mapped_arrays import map_safetensors
 from wordreel.types import Array, Float32
 
-CONVERTER_VERSION = 2
 DATA = Path(__file__).parent / "data"
 RANGES = DATA / "clip_ranges.safetensors"
 INPUT, OUTPUT = "pixel_values", "image_embeds"

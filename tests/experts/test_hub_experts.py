@@ -12,8 +12,7 @@ from wordreel.experts.network_experts import FrameWindows
 from wordreel.experts.published import EXPERTS
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.runtime import hub
-from wordreel.runtime.nets import i3d_pytorch, r2plus1d, senet
-from wordreel.runtime.nets import vggish as vggish_net
+from wordreel.runtime.nets import convnets, i3d, sound_networks, video_networks
 from wordreel.runtime.nets.net_builder import weight_shapes
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
@@ -44,9 +43,9 @@ def test_cards_say_how_to_get_the_weights(name, tmp_path):
 
 
 def test_a_frame_network_gives_a_row_per_frame(tmp_path, monkeypatch):
-    monkeypatch.setattr(senet, "SENET154", senet.SENet((1, 1), groups=2, reduction=4, planes=4))
+    monkeypatch.setattr(convnets, "SENET154", convnets.SENet((1, 1), groups=2, reduction=4, planes=4))
     store = WeightStore(tmp_path / "store")
-    fill(store, tmp_path, "senet154", weight_shapes(senet.SENET154)[0])
+    fill(store, tmp_path, "senet154", weight_shapes(convnets.SENET154)[0])
     expert = registry.load("senet154", store)
     media = frames(11, 25.0, start=3.0)
     track = expert.extract(media)
@@ -62,9 +61,11 @@ def test_a_frame_network_gives_a_row_per_frame(tmp_path, monkeypatch):
 
 
 def test_a_clip_network_gives_a_row_per_window(tmp_path, monkeypatch):
-    monkeypatch.setattr(r2plus1d, "R2PLUS1D_34_IG65M", r2plus1d.R2Plus1D((1, 1), planes=4, stem=5))
+    monkeypatch.setattr(
+        video_networks, "R2PLUS1D_34_IG65M", video_networks.R2Plus1D((1, 1), planes=4, stem=5)
+    )
     store = WeightStore(tmp_path / "store")
-    fill(store, tmp_path, "r2p1d34_ig65m", weight_shapes(r2plus1d.R2PLUS1D_34_IG65M)[0])
+    fill(store, tmp_path, "r2p1d34_ig65m", weight_shapes(video_networks.R2PLUS1D_34_IG65M)[0])
     expert = registry.load("r2p1d34_ig65m", store)
     media = frames(70, 30.0)
     track = expert.extract(media)
@@ -78,8 +79,8 @@ def test_a_clip_network_gives_a_row_per_window(tmp_path, monkeypatch):
 
 
 def test_i3d_sees_64_frames_begun_every_25(tmp_path, monkeypatch):
-    small = i3d_pytorch.I3D(64, 224, (2, 2, 2), ((1, 1, 1, 1, 1, 1),) * 9)
-    monkeypatch.setattr(i3d_pytorch, "I3D_KINETICS", small)
+    small = i3d.I3D(64, 224, (2, 2, 2), ((1, 1, 1, 1, 1, 1),) * 9)
+    monkeypatch.setattr(i3d, "I3D_KINETICS", small)
     store = WeightStore(tmp_path / "store")
     fill(store, tmp_path, "i3d_paper", small.shapes())
     track = registry.load("i3d_paper", store).extract(frames(90, 25.0))
@@ -171,8 +172,8 @@ def test_patches_of_pieces_are_the_patches_of_the_whole():
 
 
 def test_vggish_gives_a_row_for_each_096_seconds(tmp_path, monkeypatch):
-    small = vggish_net.VGGish(((0, 2), (3, 2), (6, 2), (8, 2), (11, 2), (13, 2)), 8, 128)
-    monkeypatch.setattr(vggish_net, "VGGISH", small)
+    small = sound_networks.VGGish(((0, 2), (3, 2), (6, 2), (8, 2), (11, 2), (13, 2)), 8, 128)
+    monkeypatch.setattr(sound_networks, "VGGISH", small)
     store = WeightStore(tmp_path / "store")
     fill(store, tmp_path, "vggish", weight_shapes(small)[0])
     expert = vggish.load(store)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from wordreel.experts import sound
 from wordreel.media.types import Frames, Sound
-from wordreel.runtime.nets.soundnet import grid
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track
 
@@ -30,10 +29,6 @@ def chirps(seconds: float, start: float = 0.0) -> Sound:
     t = np.arange(round(seconds * sound.RATE)) / sound.RATE
     samples = 0.4 * np.sin(2 * np.pi * (200 + 90 * (t % 7)) * t) * np.sin(2 * np.pi * 0.31 * t) ** 2
     return Sound(samples.astype(np.float32), sound.RATE, start)
-
-
-def test_the_grid_is_that_of_the_network() -> None:
-    assert grid() == (sound.FIRST, sound.STEP)
 
 
 @given(st.integers(1, 130 * sound.RATE))

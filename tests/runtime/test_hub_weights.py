@@ -11,17 +11,17 @@ from safetensors.numpy import save_file
 
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.runtime import hub, weight_table
-from wordreel.runtime.nets import densenet, resnet, senet
+from wordreel.runtime.nets import convnets
 from wordreel.runtime.nets.net_builder import weight_shapes
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
 
-TINY = senet.SENet((1, 1), groups=2, reduction=4, planes=4, classes=5)
+TINY = convnets.SENet((1, 1), groups=2, reduction=4, planes=4, classes=5)
 
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    monkeypatch.setattr(senet, "SENET154", TINY)
+    monkeypatch.setattr(convnets, "SENET154", TINY)
     return WeightStore(tmp_path / "store")
 
 
@@ -62,7 +62,7 @@ def test_a_wrong_file_changes_nothing_and_says_which_is_right(store, tmp_path):
         hub.add_checkpoint(store, "senet154", saved(tmp_path / "wrong.pth", broken))
     with pytest.raises(WeightsError, match=r"it has no layer0\.conv1\.weight"):
         hub.add_checkpoint(
-            store, "senet154", saved(tmp_path / "w.pth", state_of(resnet.ResNet((1, 1), planes=4)))
+            store, "senet154", saved(tmp_path / "w.pth", state_of(convnets.ResNet((1, 1), planes=4)))
         )
     assert store.source_hash("senet154") == before
     assert sorted(entry.name for entry in store.root.iterdir()) == ["senet154"]
@@ -99,8 +99,8 @@ def test_a_hostile_pickle_is_not_run(store, tmp_path):
 
 
 def test_a_plain_pickle_of_arrays_is_read_where_that_is_what_is_published(store, tmp_path, monkeypatch):
-    tiny = resnet.ResNet((1, 1), planes=4, caffe=True)
-    monkeypatch.setattr(resnet, "VGGFACE2_RESNET50", tiny)
+    tiny = convnets.ResNet((1, 1), planes=4, caffe=True)
+    monkeypatch.setattr(convnets, "VGGFACE2_RESNET50", tiny)
     path = tmp_path / "resnet50_ft_weight.pkl"
     path.write_bytes(pickle.dumps(state_of(tiny), protocol=2))
     hub.add_checkpoint(store, "vggface2_resnet50", path)
@@ -111,8 +111,8 @@ def test_a_plain_pickle_of_arrays_is_read_where_that_is_what_is_published(store,
 
 
 def test_places_checkpoints_of_2017_are_understood(store, tmp_path, monkeypatch):
-    tiny = densenet.DenseNet((1, 2), growth=4, start=6, bottleneck=2)
-    monkeypatch.setattr(densenet, "DENSENET161_PLACES365", tiny)
+    tiny = convnets.DenseNet((1, 2), growth=4, start=6, bottleneck=2)
+    monkeypatch.setattr(convnets, "DENSENET161_PLACES365", tiny)
     old = {
         "module." + key.replace("norm1.", "norm.1.").replace("conv2.", "conv.2."): value
         for key, value in state_of(tiny).items()
@@ -122,8 +122,8 @@ def test_places_checkpoints_of_2017_are_understood(store, tmp_path, monkeypatch)
 
 
 def test_weights_too_large_for_one_file_lie_beside_it(store, tmp_path, monkeypatch):
-    tiny = resnet.ResNet((1, 1), groups=2, group_width=32, planes=16)
-    monkeypatch.setattr(resnet, "RESNEXT101_32X48D", tiny)
+    tiny = convnets.ResNet((1, 1), groups=2, group_width=32, planes=16)
+    monkeypatch.setattr(convnets, "RESNEXT101_32X48D", tiny)
     folder = hub.add_checkpoint(store, "resnext101_wsl", saved(tmp_path / "x.pth", state_of(tiny)))
     assert {path.name for path in folder.iterdir()} == {"network.onnx", "network.weights", "manifest.json"}
     Network(store.folder("resnext101_wsl") / "network.onnx")(frames=np.ones((1, 3, 32, 32), np.float32))

@@ -153,7 +153,7 @@ def test_safetensors_of_every_kind(tmp_path, monkeypatch):
     numbers = (np.array([1.0, -2.0], np.float32).view(np.uint32) >> 16).astype("<u2").tobytes()
     path.write_bytes(len(header).to_bytes(8, "little") + header + numbers)
     assert read_state_dict(path)["x"].tolist() == [1.0, -2.0]
-    monkeypatch.delitem(torch_file.SAFETENSORS, "F16")
+    monkeypatch.delitem(torch_file.DTYPES, "F16")
     save_file(arrays, path)
     with pytest.raises(WeightsError, match="a has the type F16, which is not read"):
         read_state_dict(path)

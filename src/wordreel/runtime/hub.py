@@ -53,9 +53,9 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
 
 
 def _model(entry: PublishedWeights, path: Path, sidecar: Path | None) -> Any:
-    from wordreel.runtime.nets.checkpoint import check, unwrapped
-    from wordreel.runtime.nets.i3d_pytorch import I3D
+    from wordreel.runtime.nets.i3d import I3D
     from wordreel.runtime.nets.net_builder import build_onnx, weight_shapes
+    from wordreel.runtime.torch_file import check, unwrapped
 
     state = unwrapped(_read(entry, path))
     if entry.rename:

@@ -1,6 +1,7 @@
-"""Read PyTorch checkpoints and safetensors files into NumPy arrays; nothing in them is run.
+"""Read PyTorch checkpoints and safetensors files into NumPy arrays, and check them.
 
-Checkpoints go through PyTorch's restricted loader (`weights_only`), which builds tensors and containers only.
+Nothing in a file is run: checkpoints go through PyTorch's restricted loader (`weights_only`), which builds
+tensors and containers only.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, UnsafePickle, WeightsError
+from wordreel.runtime.mapped_arrays import DTYPES
+from wordreel.types import Array
 
 MAGIC = 0x1950A86A20F9469CFC6C  # begins checkpoints of the older layout
 WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "module")
-SAFETENSORS: dict[str, str] = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
-}  # fmt: skip
+Shape = tuple[int, ...]
+COUNTER = "num_batches_tracked"  # of training only
+WRAPPER = "module."  # put before every key by networks trained on several devices
 STREAM_PICKLES = 4  # of the older layout: magic number, version, machine, content
 UNSAFE = NextStep("ask for the weights in safetensors format, from a source you trust")
 
@@ -43,12 +44,12 @@ class Placeholder:
         self.state = state
 
 
-def read_state_dict(path: Path) -> dict[str, NDArray[Any]]:
+def read_state_dict(path: Path) -> dict[str, Array]:
     """Return the named arrays of a checkpoint or safetensors file, recognised by content, not by name."""
     return named_arrays(read_checkpoint(path), path.name)
 
 
-def named_arrays(content: Any, name: str) -> dict[str, NDArray[Any]]:
+def named_arrays(content: Any, name: str) -> dict[str, Array]:
     """Return the named arrays in a checkpoint's content, at the top or under one of the usual keys."""
     for _ in range(len(WRAPPERS)):
         if not isinstance(content, dict):
@@ -142,21 +143,75 @@ def _arrays(content: Any) -> Any:
     return type(content)(map(_arrays, content)) if type(content) in (list, tuple) else content
 
 
-def _read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
+def _read_safetensors(path: Path) -> dict[str, Array]:
     import safetensors
 
     try:
         parts = safetensors.deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise WeightsError(f"{path.name} is not a safetensors file: {error}") from None
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     for key, part in parts:
         kind, data = part["dtype"], bytes(part["data"])
         if kind == "BF16":  # the upper half of a float32
-            value: NDArray[Any] = (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
-        elif kind in SAFETENSORS:
-            value = np.frombuffer(data, SAFETENSORS[kind])
+            value: Array = (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+        elif kind in DTYPES:
+            value = np.frombuffer(data, DTYPES[kind])
         else:
             raise WeightsError(f"{path.name}: {key} has the type {kind}, which is not read")
         arrays[key] = value.reshape(part["shape"])
     return arrays
+
+
+def unwrapped(state: Mapping[str, Array]) -> dict[str, Array]:
+    """The state without the wrapper's prefix and without counters that only training uses.
+
+    >>> import numpy as np
+    >>> list(unwrapped({"module.fc.weight": np.zeros(1), "module.bn.num_batches_tracked": np.zeros(1)}))
+    ['fc.weight']
+    """
+    wrapped = bool(state) and all(key.startswith(WRAPPER) for key in state)
+    start = len(WRAPPER) if wrapped else 0
+    return {key[start:]: value for key, value in state.items() if not key.endswith(COUNTER)}
+
+
+def check(
+    state: Mapping[str, Array],
+    shapes: Mapping[str, Shape],
+    heads: Mapping[str, Shape],
+    *,
+    ignore: tuple[str, ...] = (),
+    given: str,
+    expected: str,
+) -> None:
+    """Raise for the first key that is missing, of another shape, or not the network's.
+
+    A classifier under one of the names in `heads` may have any number of classes or be absent; keys that
+    begin with one of `ignore` belong to parts of the file that are not used.
+    """
+    for key, shape in shapes.items():
+        if key not in state:
+            first = ", ".join(sorted(state)[:3]) or "nothing"
+            raise WeightsError(f"{given} is not {expected}: it has no {key} (it has {first}, …)")
+        value = state[key]
+        if value.shape != shape:
+            actual = _shape_text(value.shape)
+            raise WeightsError(
+                f"{given} is not {expected}: {key} has the shape {actual}, not {_shape_text(shape)}"
+            )
+        if value.dtype.kind != "f":
+            raise WeightsError(f"{given} is not {expected}: {key} holds {value.dtype} numbers, not floats")
+        if not np.isfinite(value).all():
+            raise WeightsError(f"{given} is damaged: {key} holds numbers that are not finite")
+    for key in state:
+        if key in heads and state[key].shape[1:] != heads[key][1:]:
+            rest = "×".join(map(str, ("any", *heads[key][1:])))
+            raise WeightsError(
+                f"{given} is not {expected}: {key} has the shape {_shape_text(state[key].shape)}, not {rest}"
+            )
+        if key not in shapes and key not in heads and not key.startswith(ignore or ("\0",)):
+            raise WeightsError(f"{given} is not {expected}: it has {key}, which that network does not have")
+
+
+def _shape_text(shape: Shape) -> str:
+    return "×".join(map(str, shape)) or "one number"

@@ -8,22 +8,22 @@ import pytest
 from tests.runtime.nets import naive_nets
 
 from wordreel.errors import WeightsError
-from wordreel.runtime.nets import densenet, r2plus1d, resnet, s3d, senet, vggish
-from wordreel.runtime.nets.checkpoint import check, unwrapped
-from wordreel.runtime.nets.i3d_pytorch import I3D, I3D_KINETICS
+from wordreel.runtime.nets import convnets, sound_networks, video_networks
+from wordreel.runtime.nets.i3d import I3D, I3D_KINETICS
 from wordreel.runtime.nets.net_builder import build_onnx, weight_shapes
 from wordreel.runtime.sessions import Network
+from wordreel.runtime.torch_file import check, unwrapped
 
-SMALL_MIXED = tuple((place, (4, 3, 5, 2, 3, 4)) for place, _ in s3d.KINETICS)
+SMALL_MIXED = tuple((place, (4, 3, 5, 2, 3, 4)) for place, _ in video_networks.KINETICS)
 SMALL = {
-    "resnext": (resnet.ResNet((1, 2, 1), groups=2, group_width=16, planes=8), "resnet", (2, 3, 37, 45)),
-    "vggface2": (resnet.ResNet((1, 2), planes=4, caffe=True), "resnet", (2, 3, 36, 40)),
-    "senet": (senet.SENet((1, 2, 1), groups=2, reduction=4, planes=4), "senet", (2, 3, 38, 33)),
-    "densenet": (densenet.DenseNet((2, 3), growth=4, start=6, bottleneck=2), "densenet", (2, 3, 40, 47)),
-    "r2plus1d": (r2plus1d.R2Plus1D((1, 2), planes=4, stem=5), "r2plus1d", (1, 3, 6, 17, 20)),
-    "s3d": (s3d.S3D(SMALL_MIXED, stem=4, second=6), "s3d", (1, 3, 24, 32, 36)),
+    "resnext": (convnets.ResNet((1, 2, 1), groups=2, group_width=16, planes=8), "resnet", (2, 3, 37, 45)),
+    "vggface2": (convnets.ResNet((1, 2), planes=4, caffe=True), "resnet", (2, 3, 36, 40)),
+    "senet": (convnets.SENet((1, 2, 1), groups=2, reduction=4, planes=4), "senet", (2, 3, 38, 33)),
+    "densenet": (convnets.DenseNet((2, 3), growth=4, start=6, bottleneck=2), "densenet", (2, 3, 40, 47)),
+    "r2plus1d": (video_networks.R2Plus1D((1, 2), planes=4, stem=5), "r2plus1d", (1, 3, 6, 17, 20)),
+    "s3d": (video_networks.S3D(SMALL_MIXED, stem=4, second=6), "s3d", (1, 3, 24, 32, 36)),
     "vggish": (
-        vggish.VGGish(((0, 3), (3, 4), (6, 4), (8, 5), (11, 4), (13, 6)), 10, 7),
+        sound_networks.VGGish(((0, 3), (3, 4), (6, 4), (8, 5), (11, 4), (13, 6)), 10, 7),
         "vggish",
         (2, 1, 96, 64),
     ),
@@ -71,13 +71,13 @@ def test_weights_beside_the_model_give_the_same_features(tmp_path):
 @pytest.mark.parametrize(
     ("network", "count"),
     [
-        (resnet.RESNEXT101_32X48D, 828_411_176),
-        (resnet.ResNet((3, 4, 6, 3)), 25_557_032),
-        (senet.SENET154, 115_088_984),
-        (densenet.DenseNet(), 28_681_000),
-        (r2plus1d.R2PLUS1D_34_IG65M, 63_676_142),
-        (s3d.S3D_KINETICS, 8_320_048),
-        (vggish.VGGISH, 72_141_184),
+        (convnets.RESNEXT101_32X48D, 828_411_176),
+        (convnets.ResNet((3, 4, 6, 3)), 25_557_032),
+        (convnets.SENET154, 115_088_984),
+        (convnets.DenseNet(), 28_681_000),
+        (video_networks.R2PLUS1D_34_IG65M, 63_676_142),
+        (video_networks.S3D_KINETICS, 8_320_048),
+        (sound_networks.VGGISH, 72_141_184),
     ],
 )
 def test_full_networks_have_the_published_number_of_parameters(network, count):
@@ -92,11 +92,23 @@ def test_the_full_i3d_has_the_published_number_of_parameters():
 
 
 def test_keys_are_those_of_the_published_files():
-    assert weight_shapes(senet.SENET154)[0]["layer3.35.se_module.fc1.weight"] == (64, 1024, 1, 1)
-    assert weight_shapes(resnet.RESNEXT101_32X48D)[0]["layer4.2.conv2.weight"] == (12288, 384, 3, 3)
-    assert weight_shapes(r2plus1d.R2PLUS1D_34_IG65M)[0]["layer2.0.conv2.0.0.weight"] == (288, 128, 1, 3, 3)
-    assert weight_shapes(s3d.S3D_KINETICS)[0]["base.15.branch1.1.conv_t.weight"] == (384, 384, 3, 1, 1)
-    assert weight_shapes(densenet.DENSENET161_PLACES365)[1]["classifier.weight"] == (365, 2208)
+    assert weight_shapes(convnets.SENET154)[0]["layer3.35.se_module.fc1.weight"] == (64, 1024, 1, 1)
+    assert weight_shapes(convnets.RESNEXT101_32X48D)[0]["layer4.2.conv2.weight"] == (12288, 384, 3, 3)
+    assert weight_shapes(video_networks.R2PLUS1D_34_IG65M)[0]["layer2.0.conv2.0.0.weight"] == (
+        288,
+        128,
+        1,
+        3,
+        3,
+    )
+    assert weight_shapes(video_networks.S3D_KINETICS)[0]["base.15.branch1.1.conv_t.weight"] == (
+        384,
+        384,
+        3,
+        1,
+        1,
+    )
+    assert weight_shapes(convnets.DENSENET161_PLACES365)[1]["classifier.weight"] == (365, 2208)
     assert I3D_KINETICS.shapes()["Mixed_5c.b1b.conv3d.weight"] == (384, 192, 3, 3, 3)
 
 
@@ -106,8 +118,8 @@ def test_older_densenet_keys_become_todays():
         re.sub(r"(denselayer\d+\.(?:norm|conv))(\d)", r"\1.\2", key): np.zeros(s) for key, s in shapes.items()
     }
     assert set(old) != set(shapes)
-    assert set(densenet.modern(old)) == set(shapes)
-    assert set(densenet.modern(densenet.modern(old))) == set(shapes)
+    assert set(convnets.modern(old)) == set(shapes)
+    assert set(convnets.modern(convnets.modern(old))) == set(shapes)
 
 
 def test_a_wrapper_is_taken_off_only_if_all_keys_have_it():

@@ -117,9 +117,8 @@ def small_tree() -> dict[str, dict]:
     width = 3
     for block in (name for group in i3d.BLOCKS for name in group):
         parts = {}
-        for branch in i3d.BRANCHES:
-            for depth, name in enumerate(branch):
-                parts[name] = unit(width if depth == 0 else 2, 2, int(name[-1]))
+        for name, path in i3d.UNITS.items():
+            parts[path] = unit(2 if name in ("b1b", "b2b") else width, 2, int(path[-1]))
         params[f"Mixed_{block}"] = {name: part[0] for name, part in parts.items()}
         stats[f"Mixed_{block}"] = {name: part[1] for name, part in parts.items()}
         width = 8
@@ -160,7 +159,7 @@ def plain_network(tree: dict[str, dict], x: Array) -> Array:
 
 def test_the_wiring_is_the_published_one(tmp_path: Path) -> None:
     tree, video = small_tree(), bytes_video(16, 32)
-    onnx.save(i3d.build(tree, 16, 32), str(tmp_path / "small.onnx"))
+    onnx.save(i3d.build(i3d.jax_units(tree), 16, 32), str(tmp_path / "small.onnx"))
     made = Network(tmp_path / "small.onnx")(frames=video)["features"][0]
     plain = plain_network(tree, scaled(video))
     assert np.abs(plain).max() > 0.1

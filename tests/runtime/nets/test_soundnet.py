@@ -9,7 +9,8 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 
-from wordreel.runtime.nets import soundnet
+from wordreel.experts.sound import FIRST, STEP
+from wordreel.runtime.nets import sound_networks
 from wordreel.runtime.sessions import Network
 
 Array = NDArray[np.float64]
@@ -19,7 +20,7 @@ def small_layers() -> dict[str, dict[str, Array]]:
     """A weight file of the published layout with three channels everywhere."""
     rng = np.random.default_rng(0)
     layers = {}
-    for before, layer in zip((1, *[3] * 6), soundnet.LAYERS, strict=True):
+    for before, layer in zip((1, *[3] * 6), sound_networks.LAYERS, strict=True):
         layers[layer.name] = {
             "weights": rng.normal(size=(layer.kernel, 1, before, 3)) / layer.kernel**0.5,
             "biases": rng.normal(size=3),
@@ -52,11 +53,23 @@ def plain(layers: dict[str, dict[str, Array]], sound: Array) -> Array:
 def test_the_graph_is_the_published_network(tmp_path: Path, samples: int) -> None:
     sound = np.sin(np.arange(samples) ** 1.3 / 50) * 0.01
     layers = small_layers()
-    onnx.save(soundnet.build(layers), str(tmp_path / "small.onnx"))
+    onnx.save(sound_networks.build(layers), str(tmp_path / "small.onnx"))
     made = Network(tmp_path / "small.onnx")(sound=sound.astype(np.float32))["features"]
     expected = plain(layers, sound)
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(made, expected, atol=1e-3, rtol=1e-3)
+
+
+def grid():
+    """Where the middle of the first conv7 row lies, and how far apart rows are, both in samples.
+
+    Output i of a layer with kernel k, stride s and padding p sees inputs around i·s - p + (k - 1) / 2.
+    """
+    middle, step = 0.0, 1
+    for layer in sound_networks.LAYERS:
+        middle, step = middle + step * ((layer.kernel - 1) / 2 - layer.kernel // 2), step * 2
+        middle, step = middle + step * (layer.pool - 1) / 2, step * layer.pool
+    return middle, step
 
 
 def test_rows_stand_where_the_sound_is(tmp_path: Path) -> None:
@@ -67,14 +80,15 @@ def test_rows_stand_where_the_sound_is(tmp_path: Path) -> None:
         if not name.startswith("conv8"):
             layer |= {"biases": np.zeros(3), "mean": np.zeros(3), "var": np.ones(3), "gamma": np.ones(3)}
             layer["beta"] = np.zeros(3)
-    onnx.save(soundnet.build(layers), str(tmp_path / "mean.onnx"))
+    onnx.save(sound_networks.build(layers), str(tmp_path / "mean.onnx"))
     network = Network(tmp_path / "mean.onnx")
-    first, step = soundnet.grid()
+    first, step = grid()
+    assert (first, step) == (FIRST, STEP)
     for row in (5, 8):
         middle = int(first + row * step)
-        sound = np.zeros(14 * step, np.float32)
-        sound[middle - 500 : middle + 500] = 1.0
-        response = network(sound=sound)["features"][:, 0]
+        click = np.zeros(14 * step, np.float32)
+        click[middle - 500 : middle + 500] = 1.0
+        response = network(sound=click)["features"][:, 0]
         assert response.argmax() in (row - 1, row, row + 1)
         weights = response / response.sum()
         assert abs(weights @ np.arange(len(response)) - row) < 0.5
@@ -82,7 +96,7 @@ def test_rows_stand_where_the_sound_is(tmp_path: Path) -> None:
 
 def test_the_head_keeps_both_classifiers() -> None:
     layers = small_layers()
-    head = soundnet.head(layers)
+    head = sound_networks.head(layers)
     assert {name: value.shape for name, value in head.items()} == {
         "objects.weight": (8, 3, 5),
         "objects.bias": (5,),

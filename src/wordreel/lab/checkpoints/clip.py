@@ -20,8 +20,7 @@ from wordreel.backbones.layout import files_in, read_json
 from wordreel.errors import NextStep, WeightsError
 from wordreel.lab.models.clip.clip_config import ClipConfig, TextTowerConfig, VisionTowerConfig
 from wordreel.lab.models.clip.video_text import VideoTextModel
-from wordreel.runtime.nets.checkpoint import unwrapped
-from wordreel.runtime.torch_file import is_torchscript, read_state_dict
+from wordreel.runtime.torch_file import is_torchscript, read_state_dict, unwrapped
 
 Arrays = Mapping[str, NDArray[Any]]
 SETTINGS = {"num_attention_heads": "heads", "hidden_act": "activation", "layer_norm_eps": "epsilon"}

@@ -29,9 +29,8 @@ from wordreel.lab.models.clip.build import build_video_text
 from wordreel.lab.models.clip.config import KINDS, Clip4ClipConfig, TS2NetConfig, VideoTextConfig
 from wordreel.lab.models.clip.video_text import CaptionBatch, VideoTextModel
 from wordreel.models.model_store import find_checkpoint
-from wordreel.runtime.nets.checkpoint import unwrapped
 from wordreel.runtime.store import WeightStore
-from wordreel.runtime.torch_file import is_torchscript, read_state_dict
+from wordreel.runtime.torch_file import is_torchscript, read_state_dict, unwrapped
 
 OPEN_CLIP_CONFIG = "open_clip_config.json"
 TOWERS = ("clip.visual.", "visual.", "vision_model.")  # before the names of an image tower's weights

@@ -31,8 +31,7 @@ from wordreel.lab.models.clip.config import (
 )
 from wordreel.lab.models.clip.ts2net import stretched
 from wordreel.lab.models.clip.video_text import VideoTextModel
-from wordreel.runtime.nets.checkpoint import check, unwrapped
-from wordreel.runtime.torch_file import read_state_dict
+from wordreel.runtime.torch_file import check, read_state_dict, unwrapped
 from wordreel.util.atomic import atomic_write
 
 Arrays = Mapping[str, NDArray[Any]]

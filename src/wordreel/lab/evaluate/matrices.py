@@ -22,7 +22,7 @@ import numpy as np
 
 from wordreel.errors import HubnessError, NextStep, UnsafePickle, WordreelError
 from wordreel.retrieval.caption_ranks import row_blocks
-from wordreel.runtime import numpy_pickle, torch_file
+from wordreel.runtime import mapped_arrays, numpy_pickle, torch_file
 from wordreel.types import Array
 
 MATRIX_KEYS = ("sims", "t2v_sims", "similarities", "sim_matrix")
@@ -199,13 +199,13 @@ def map_safetensors(path: Path) -> dict[str, Array]:
         entries = {
             name: entry for name, entry in json.loads(file.read(size)).items() if name != "__metadata__"
         }
-    if any(entry["dtype"] not in torch_file.SAFETENSORS for entry in entries.values()):
+    if any(entry["dtype"] not in mapped_arrays.DTYPES for entry in entries.values()):
         arrays: dict[str, Array] = torch_file.read_checkpoint(path)
         return arrays
     return {
         name: map_part(
             path,
-            torch_file.SAFETENSORS[entry["dtype"]],
+            mapped_arrays.DTYPES[entry["dtype"]],
             8 + size + entry["data_offsets"][0],
             tuple(entry["shape"]),
         )

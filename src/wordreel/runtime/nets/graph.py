@@ -24,16 +24,13 @@ import onnx.shape_inference
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from wordreel.runtime.nets.checkpoint import Array
-from wordreel.runtime.sessions import Precision
+from wordreel.types import Array
 
 OPSET = 18
 IR_VERSION = 9  # what opset 18 shipped with: readable by every onnxruntime we support
 
 
 SMALL = 1024  # bytes; shapes, axes and the like always stay in the model itself
-LEVELS = 64  # of int8 weights to each side: 2 · 255 · 64 fits the 16-bit sums of processors without VNNI
-HALF_MAX = float(np.finfo(np.float16).max)
 
 
 class Graph:
@@ -41,15 +38,10 @@ class Graph:
 
     A model file cannot hold 2 GiB. With a `sidecar`, weights are appended to that file as they come and the
     model, to be saved in the same folder, only points into it.
-
-    `precision` is how weights are stored and linear layers are computed: "fp16" halves the file and computes
-    in float32; "int8" multiplies whole numbers, one scale per row of the input and per output, so that the
-    result for an item does not depend on its batch. Biases and layer norms stay float32.
     """
 
-    def __init__(self, name: str, sidecar: Path | None = None, precision: Precision = "fp32") -> None:
+    def __init__(self, name: str, sidecar: Path | None = None) -> None:
         self.name = name
-        self.precision = precision
         self._sidecar = sidecar
         self._nodes: list[Any] = []
         self._weights: list[Any] = []
@@ -71,13 +63,6 @@ class Graph:
         else:
             self._weights.append(_append(self._sidecar, whole, name))
         return name
-
-    def weight(self, value: Array) -> str:
-        """Put a weight into the graph: stored in half precision if the graph is, used as float32."""
-        value = value.astype(np.float32)
-        if self.precision == "fp32" or value.ndim < 2 or np.abs(value).max(initial=0) > HALF_MAX:
-            return self.constant(value)
-        return self.op("Cast", self.constant(value.astype(np.float16)), to=TensorProto.FLOAT)
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
         """Add any ONNX operator with one output; returns the output's name."""
@@ -101,7 +86,7 @@ class Graph:
         for TensorFlow's rule (padding depends on the input size, the odd pixel goes at the end).
         """
         dims = weight.ndim - 2
-        inputs = [x, self.weight(weight)]
+        inputs = [x, self.constant(weight.astype(np.float32))]
         if bias is not None:
             inputs.append(self.constant(bias.astype(np.float32)))
         return self.op(
@@ -134,42 +119,8 @@ class Graph:
 
     def linear(self, x: str, weight: Array, bias: Array | None = None) -> str:
         """`x @ weight.T + bias` over the last dimension, `weight [out, in]` as PyTorch stores it."""
-        if self.precision == "int8":
-            y = self._integer_product(x, weight)
-        else:
-            y = self.op("MatMul", x, self.weight(weight.T))
+        y = self.op("MatMul", x, self.constant(weight.T.astype(np.float32)))
         return y if bias is None else self.op("Add", y, self.constant(bias.astype(np.float32)))
-
-    def _integer_product(self, x: str, weight: Array) -> str:
-        """`x @ weight.T` in whole numbers: x has 127 steps to each side, the weight `LEVELS`."""
-        one = self.constant(np.array([-1]))
-        largest = self.op("ReduceMax", self.op("Abs", x), one, keepdims=1)
-        step = self.op("Mul", largest, self.constant(np.float32(1 / 127)))
-        step = self.op("Max", step, self.constant(np.float32(1e-12)))  # of rows of zeros
-        moved = self.op("Add", self.op("Round", self.op("Div", x, step)), self.constant(np.float32(128)))
-        whole = self.op("Cast", moved, to=TensorProto.UINT8)
-        rounded, steps = quantised(weight, LEVELS)
-        zero = self.constant(np.uint8(128))
-        y = self.op("MatMulInteger", whole, self.constant(rounded.T), zero)
-        y = self.op("Mul", self.op("Cast", y, to=TensorProto.FLOAT), self.constant(steps[:, 0]))
-        return self.op("Mul", y, step)
-
-    def rows(self, table: Array, ids: str) -> str:
-        """The rows of a table with these numbers."""
-        if self.precision == "int8":
-            rounded, steps = quantised(table, 127)
-            whole = self.op("Cast", self.op("Gather", self.constant(rounded), ids), to=TensorProto.FLOAT)
-            return self.op("Mul", whole, self.op("Gather", self.constant(steps), ids))
-        if self.precision == "fp16":
-            halved = self.op("Gather", self.constant(table.astype(np.float16)), ids)
-            return self.op("Cast", halved, to=TensorProto.FLOAT)
-        return self.op("Gather", self.constant(table.astype(np.float32)), ids)
-
-    def split(self, x: str, parts: int) -> list[str]:
-        """Equal parts of the last dimension."""
-        names = [self._fresh("split") for _ in range(parts)]
-        self._nodes.append(helper.make_node("Split", [x], names, axis=-1, num_outputs=parts))
-        return names
 
     def finish(self, outputs: Mapping[str, str]) -> Any:
         """The checked model. `outputs` maps the public name of each output to the value it is."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordreel.runtime.nets.checkpoint import Array
+from wordreel.types import Array
 
 POINTS = (
     1.0,

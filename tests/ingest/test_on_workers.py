@@ -11,11 +11,11 @@ import pytest
 from tests.fakes import FakeFence, experts, write_media
 from tests.workers import calls
 
+from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import LibraryError, WeightsError
 from wordreel.ingest.add import add
-from wordreel.ingest.on_workers import add_on
-from wordreel.ingest.scan import FileStamp
+from wordreel.ingest.passes import add_on
 from wordreel.ingest.worker_extractor import ClusterExtractor, ExtractSetup
 from wordreel.maintain.move_tracks import move_tracks
 from wordreel.maintain.verify import verify

@@ -25,8 +25,9 @@ from wordreel.embed import embedding_cache as embeddings
 from wordreel.embed.embedding_cache import EmbeddingCache
 from wordreel.ingest.add import add, add_with
 from wordreel.ingest.add_report import merge_passes
-from wordreel.ingest.extractor import LocalExtractor
+from wordreel.ingest.extract import LocalExtractor
 from wordreel.ingest.quick import Allowance, QuickExperts, QuickExtractor, scaled
+from wordreel.ingest.tasks import AddOptions
 from wordreel.maintain.backup import backup as back_up
 from wordreel.maintain.repair import repair
 from wordreel.maintain.verify import verify
@@ -35,18 +36,18 @@ from wordreel.media.types import Frames
 from wordreel.types import Absent, Track
 
 
-def look(store, paths, decoder=None, speech=False, **more):
+def look(store, paths, decoder=None, speech=False, on_progress=None, **more):
     """The quick pass: colours of key frames, sound of files that have no picture."""
     quick = QuickExperts([Colour()], None, [Talk()], Talk if speech else None)
     extractor = QuickExtractor(quick, decoder or FakeFence(), store.track_files)
-    return add_with(extractor, store, paths, 2, analysis="quick", **more)
+    return add_with(extractor, store, paths, 2, on_progress, AddOptions(analysis="quick", **more))
 
 
-def finish(store, decoder=None, **more):
+def finish(store, decoder=None, on_progress=None, **more):
     """The thorough pass over what waits for it."""
     paths = [file.path for file in waiting_files(store.catalogue)]
     extractor = LocalExtractor(experts(), decoder or FakeFence(), store.track_files)
-    return add_with(extractor, store, paths, 2, only_waiting=True, **more)
+    return add_with(extractor, store, paths, 2, on_progress, AddOptions(only_waiting=True, **more))
 
 
 def fill(media):
@@ -342,7 +343,8 @@ def test_real_files_through_the_fence(tmp_path, media, store):
     video(media / "film.mp4", seconds=14.0)
     quick = QuickExperts([Colour()], None, [], None)
     with Fence() as fence:
-        add_with(QuickExtractor(quick, fence, store.track_files), store, [media], 2, analysis="quick")
+        extractor = QuickExtractor(quick, fence, store.track_files)
+        add_with(extractor, store, [media], 2, options=AddOptions(analysis="quick"))
         film = store.videos()[0].content
         assert is_quick(store.catalogue, film)
         track = store.track(film, "colour")

@@ -21,6 +21,7 @@ from wordreel.embed.embed_library import embed_library
 from wordreel.ingest.add import add, add_with
 from wordreel.ingest.extract import extract_file
 from wordreel.ingest.quick import QuickExperts, QuickExtractor
+from wordreel.ingest.tasks import AddOptions
 from wordreel.library import Library
 from wordreel.media import Fence
 
@@ -165,7 +166,7 @@ class ThreadWork:
     def _look(self, store, paths):
         with Fence() as fence:
             extractor = QuickExtractor(QuickExperts([Colour()]), fence, store.track_files)
-            report = add_with(extractor, store, paths, 1, analysis="quick")
+            report = add_with(extractor, store, paths, 1, options=AddOptions(analysis="quick"))
         embed_library(store, self.model)
         return add_report(report)
 

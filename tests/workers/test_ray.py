@@ -24,7 +24,7 @@ from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.hubness import make_method
 from wordreel.ingest.add import add
-from wordreel.ingest.on_workers import add_on
+from wordreel.ingest.passes import add_on
 from wordreel.lab.evaluate.fit_on_workers import fit_on
 from wordreel.lab.evaluate.library import similarities
 from wordreel.library import Library
@@ -173,7 +173,7 @@ def test_a_killed_command_resumes(cluster, store, media, tmp_path):
     (media / "poison.mp4").unlink()
     script = (
         "import sys; from pathlib import Path; from tests.workers import calls, test_add\n"
-        "from wordreel.catalogue.store import LibraryStore; from wordreel.ingest.on_workers import add_on\n"
+        "from wordreel.catalogue.store import LibraryStore; from wordreel.ingest.passes import add_on\n"
         "from wordreel.workers.ray_worker import ray_executor\n"
         "store = LibraryStore.open(sys.argv[1])\n"
         "with ray_executor(sys.argv[3]) as executor:\n"

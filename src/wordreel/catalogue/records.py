@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from wordreel.catalogue.passes import Pass
 from wordreel.media.types import MediaInfo
 from wordreel.types import Clip
+
+
+@dataclass(frozen=True)
+class FileStamp:
+    """Identifies an unchanged file without reading it."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileStamp:
+        # Some file systems number files with 64 bits; SQLite's integers have 63 and a sign.
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & (2**63 - 1))
 
 
 @dataclass(frozen=True)

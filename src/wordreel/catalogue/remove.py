@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wordreel.catalogue.connection import Catalogue
@@ -17,6 +17,8 @@ from wordreel.catalogue.paths import (
     to_blob,
 )
 from wordreel.catalogue.tracks.track_store import TrackStore
+
+TABLES = ("files", "failures")  # of paths
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,15 @@ class MissingFiles:
     absent: dict[str, int]
 
 
-def files_below(catalogue: Catalogue, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Return the files of the library among `paths` and below them, in order."""
+def files_below(
+    catalogue: Catalogue, paths: Iterable[str | os.PathLike[str]], table: str = "files"
+) -> list[str]:
+    """Return the files of the library (or those that failed) among `paths` and below them, in order."""
     found: set[bytes] = set()
     for path in map(library_path, paths):
         bounds = (to_blob(path), *prefix_bounds(path))
-        rows = catalogue.rows("SELECT path FROM files WHERE path = ? OR (path >= ? AND path < ?)", *bounds)
+        query = f"SELECT path FROM {table} WHERE path = ? OR (path >= ? AND path < ?)"  # noqa: S608
+        rows = catalogue.rows(query, *bounds)
         found.update(raw for (raw,) in rows)
     return [from_blob(raw) for raw in sorted(found)]
 
@@ -60,21 +65,20 @@ def remove_paths(catalogue: Catalogue, paths: Iterable[str | os.PathLike[str]]) 
     """Remove files, and everything below folders; the media themselves are not touched."""
     paths = list(paths)
     with catalogue.transaction():
-        gone = files_below(catalogue, paths)
-        for path in map(library_path, paths):
-            bounds = (to_blob(path), *prefix_bounds(path))
-            for table in ("files", "failures"):
-                catalogue.run(f"DELETE FROM {table} WHERE path = ? OR (path >= ? AND path < ?)", *bounds)  # noqa: S608
-    return gone
+        return _delete(catalogue, {table: files_below(catalogue, paths, table) for table in TABLES})
 
 
 def remove_missing(catalogue: Catalogue) -> list[str]:
     """Remove every file that is gone; what is in folders that are not there now stays."""
     with catalogue.transaction():
-        found = {table: _missing(catalogue, table).gone for table in ("files", "failures")}
-        for table, paths in found.items():
-            catalogue.run_many(f"DELETE FROM {table} WHERE path = ?", [(to_blob(path),) for path in paths])  # noqa: S608
-    return found["files"]
+        return _delete(catalogue, {table: _missing(catalogue, table).gone for table in TABLES})
+
+
+def _delete(catalogue: Catalogue, found: Mapping[str, Sequence[str]]) -> list[str]:
+    """Delete paths by table; return those of `files`."""
+    for table, paths in found.items():
+        catalogue.run_many(f"DELETE FROM {table} WHERE path = ?", [(to_blob(path),) for path in paths])  # noqa: S608
+    return list(found["files"])
 
 
 def delete_unreferenced(catalogue: Catalogue, forget: bool = False) -> list[str]:

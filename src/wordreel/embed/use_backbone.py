@@ -19,7 +19,7 @@ from wordreel.embed.embed_library import embedding_cache
 from wordreel.errors import LibraryError, NextStep, WeightsError, WeightsMissing
 from wordreel.experts import registry
 from wordreel.experts.base import Expert
-from wordreel.ingest import add as ingest
+from wordreel.ingest.add import add
 from wordreel.ingest.add_report import AddReport
 from wordreel.ingest.extract import MediaDecoder
 from wordreel.media import Fence
@@ -112,7 +112,7 @@ def extract_frames(
     """Run the expert on every file that lacks its track; notes on those that cannot be read."""
     present = [file for file in store.files() if not is_imported(file.path)]
     usable = [file.path for file in present if unchanged(file)]
-    report = ingest.add(
+    report = add(
         store, usable, [expert], decoder, on_progress=on_progress, retry_failed=True, keep_clips=True
     )
     return _notes(report, len(present) - len(usable), expert.card.name)

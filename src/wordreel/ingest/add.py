@@ -6,19 +6,20 @@ import os
 import time
 from collections.abc import Sequence
 
-from wordreel.catalogue.passes import Pass, quick_contents
 from wordreel.catalogue.paths import canonical_path
 from wordreel.catalogue.remove import drop_unreferenced
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import LibraryError
 from wordreel.experts.base import Expert
 from wordreel.ingest.add_report import AddProgressCallback, AddReport
-from wordreel.ingest.extract import MediaDecoder
-from wordreel.ingest.extractor import Extractor, LocalExtractor
+from wordreel.ingest.extract import Extractor, LocalExtractor, MediaDecoder
 from wordreel.ingest.plan import AddPlanner
-from wordreel.ingest.record_file import EmbedContent, remove_lost_failures
+from wordreel.ingest.record_file import remove_lost_failures
 from wordreel.ingest.run import AddRun
+from wordreel.ingest.tasks import AddOptions
 from wordreel.util.cores import cores
+
+DEFAULTS = AddOptions()
 
 
 def add(
@@ -69,9 +70,8 @@ def add(
     (1, [])
     """
     extractor = LocalExtractor(experts, decoder, store.track_files)
-    return add_with(
-        extractor, store, paths, jobs or default_jobs(), on_progress, retry_failed, within, keep_clips
-    )
+    options = AddOptions(retry_failed, within, keep_clips)
+    return add_with(extractor, store, paths, jobs or default_jobs(), on_progress, options)
 
 
 def add_with(
@@ -80,37 +80,19 @@ def add_with(
     paths: Sequence[str | os.PathLike[str]],
     jobs: int,
     on_progress: AddProgressCallback | None = None,
-    retry_failed: bool = False,
-    within: Sequence[str | os.PathLike[str]] | None = None,
-    keep_clips: bool = False,
-    analysis: Pass = "thorough",
-    only_waiting: bool = False,
-    least_bytes: int = 0,
-    embed: EmbedContent | None = None,
+    options: AddOptions = DEFAULTS,
 ) -> AddReport:
-    """`add` wherever the extractor works; only this process writes to the catalogue.
-
-    The quick pass takes files whose content the library does not know, or none of them where they have fewer
-    than `least_bytes` in all. With `only_waiting`, the thorough pass takes only unchanged files that have had
-    the quick one. `embed` embeds a content whose clips are replaced, so that searches find it all the time.
-    """
+    """Do as `add` does, wherever the extractor works; only this process writes to the catalogue."""
     started = time.monotonic()
     report = AddReport()
     roots = _possible(paths, report)
     with store.writing():
-        planner = AddPlanner(
-            store.catalogue, extractor.fingerprints, retry_failed, analysis == "quick", report
-        )
-        tasks = planner.plan(roots, str(store.path), within)
-        if only_waiting:
-            waiting = quick_contents(store.catalogue)
-            tasks = [task for task in tasks if task.last_content in waiting]
-        if sum(task.stamp.size for task in tasks) < least_bytes:
-            tasks = []
+        planner = AddPlanner(store.catalogue, extractor.fingerprints, options, report)
+        tasks = planner.plan(roots, str(store.path))
         remove_lost_failures(store, roots)
         store.track_files.clear_staging()
         if tasks:
-            run = AddRun(store, tasks, extractor, report, on_progress, started, keep_clips, analysis, embed)
+            run = AddRun(store, tasks, extractor, report, on_progress, started, options)
             run.run(max(1, min(jobs, len(tasks))))
         drop_unreferenced(store.catalogue, store.track_files)
     report.seconds = time.monotonic() - started

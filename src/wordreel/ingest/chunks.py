@@ -7,6 +7,7 @@ chunk does, either more than a second follows or nothing does, and the chunk is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,47 +53,11 @@ class Piece:
     complete: bool = True
 
 
-class FrameChunker:
-    """Groups frames with `k * span <= time < (k + 1) * span`."""
-
-    def __init__(self, span: float) -> None:
-        self._edges = _Edges(span)
-        self._parts: list[Frames] = []
-
-    def push(self, frames: Frames, reached: float) -> list[Piece]:
-        """Add the frames of a window that ends at `reached`; return the chunks that are now complete."""
-        if len(frames):
-            self._parts.append(frames)
-        done: list[Piece] = []
-        for edge, everything in self._edges.passed(reached):
-            done += self.flush() if everything else self._before(edge)
-        return done
-
-    def flush(self) -> list[Piece]:
-        """Return what is buffered since the last complete chunk."""
-        if not self._parts:
-            return []
-        times, period = np.concatenate([part.times for part in self._parts]), self._parts[0].period
-        images = _join_frames(self._parts)
-        return [Piece(Frames(images, times, period))]
-
-    def _before(self, edge: float) -> list[Piece]:
-        first: list[Frames] = []
-        later: list[Frames] = []
-        for part in self._parts:
-            at = int(np.searchsorted(part.times, edge - ROUNDING))
-            for target, piece in ((first, slice(0, at)), (later, slice(at, None))):
-                if len(part.times[piece]):
-                    target.append(Frames(part.images[piece], part.times[piece], part.period))
-        self._parts = first
-        done = self.flush()
-        self._parts = later
-        return done
-
-
 class FramePieces:
-    """The chunks of `FrameChunker`, each in as many pieces as windows: nothing is held back but what may
-    still belong to either of two chunks."""
+    """Groups frames with `k * span <= time < (k + 1) * span`, each chunk in as many pieces as windows.
+
+    Nothing is held back but what may still belong to either of two chunks.
+    """
 
     def __init__(self, span: float) -> None:
         self._edges = _Edges(span)
@@ -125,6 +90,32 @@ class FramePieces:
         if pieces:
             self._open = not pieces[-1].complete
         return pieces
+
+
+class FrameChunker:
+    """The chunks of `FramePieces`, each whole."""
+
+    def __init__(self, span: float) -> None:
+        self._pieces = FramePieces(span)
+        self._parts: list[Frames] = []
+
+    def push(self, frames: Frames, reached: float) -> list[Piece]:
+        """Add the frames of a window that ends at `reached`; return the chunks that are now complete."""
+        return self._completed(self._pieces.push(frames, reached))
+
+    def flush(self) -> list[Piece]:
+        """Return what is buffered since the last complete chunk."""
+        return self._completed(self._pieces.flush())
+
+    def _completed(self, pieces: Sequence[Piece]) -> list[Piece]:
+        chunks: list[Piece] = []
+        for piece in pieces:
+            if isinstance(piece.media, Frames):
+                self._parts.append(piece.media)
+            if piece.complete:
+                times, period = np.concatenate([part.times for part in self._parts]), self._parts[0].period
+                chunks.append(Piece(Frames(_join_frames(self._parts), times, period)))
+        return chunks
 
 
 class SoundChunker:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from wordreel.errors import WeightsError
+from wordreel.errors import MediaError, WeightsError
 from wordreel.experts.base import ChunkReader, Expert, IncrementalExpert
 from wordreel.ingest.chunks import FrameChunker, FramePieces, Piece, SoundChunker
 from wordreel.media.types import AudioNeed, Frames, Sound
@@ -19,7 +19,7 @@ from wordreel.util.cores import cores
 Result = TypeVar("Result")
 
 
-class ExpertFailed(Exception):
+class ExpertFailed(MediaError):
     """An expert could not process this file; the message is the reason the user reads."""
 
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from wordreel.catalogue.clips import SHOTS_EXPERT, ClipBounds, Span, cut_clips, shots_of
 from wordreel.catalogue.connection import Catalogue
-from wordreel.catalogue.passes import Pass, is_quick, stretches_between
+from wordreel.catalogue.passes import is_quick, stretches_between
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import LibraryError, MediaError, NextStep, NotMedia, WeightsError
 from wordreel.experts import registry
 from wordreel.ingest.decode_budget import DecodeBudget
-from wordreel.ingest.expert_runner import ExpertFailed
-from wordreel.ingest.extractor import Extractor, FileTracks
-from wordreel.ingest.task import (
+from wordreel.ingest.extract import Extractor, FileTracks
+from wordreel.ingest.tasks import (
+    AddOptions,
     AddTask,
     Deferred,
     FailedFile,
@@ -29,7 +29,6 @@ from wordreel.ingest.task import (
     ProcessOutcome,
 )
 from wordreel.media.types import MediaInfo
-from wordreel.types import Absent, Track
 
 
 class AddStopped(Exception):
@@ -87,8 +86,7 @@ class FileProcessor:
     budget: DecodeBudget
     stop: threading.Event
     on_position: Callable[[AddTask, float, float], None]  # seconds read, duration in the file's header
-    keep_clips: bool
-    quick: bool = False  # a content that the library knows is not looked at again
+    options: AddOptions
 
     def process(self, task: AddTask) -> ProcessOutcome:
         """Process one file, or say why not. Errors that concern all files are raised."""
@@ -109,8 +107,6 @@ class FileProcessor:
             return FailedFile(task, error.message, locked) if task.expected else NotMediaFile(task)
         except MediaError as error:
             return FailedFile(task, error.message, locked)
-        except ExpertFailed as error:
-            return FailedFile(task, str(error), locked)
         except (AddStopped, LibraryError, WeightsError):
             raise
         except MemoryError as error:
@@ -127,7 +123,8 @@ class FileProcessor:
 
     def _run_experts(self, task: AddTask, content: str, info: MediaInfo | None) -> ProcessOutcome:
         known = self.store.info(content)  # a copy may have been recorded since this file was opened
-        first_thorough = not self.quick and not self.keep_clips and is_quick(self.store.catalogue, content)
+        thorough = not self.options.quick and not self.options.keep_clips
+        first_thorough = thorough and is_quick(self.store.catalogue, content)
         media: MediaInfo = known or info or self.extractor.probe(Path(task.path))
         names = self._names(content, media, known is not None, first_thorough)
         duration = media.duration
@@ -139,16 +136,16 @@ class FileProcessor:
         with self.budget.hold(media.width * media.height if names else 0, self._check_stop) as release:
             tracks = self.extractor.extract(Path(task.path), task.stamp, names, on_position, release)
         new = known is None or first_thorough
-        if new and not self.quick and media.kind != "image" and tracks.end > 0:
+        if new and not self.options.quick and media.kind != "image" and tracks.end > 0:
             media = replace(media, duration=tracks.end)  # the header's duration may be wrong
         clips: Sequence[ClipBounds] = ()
-        if new or (names and not self.keep_clips):
+        if new or (names and not self.options.keep_clips):
             clips = cut_clips(media, self._spans(content, names, tracks, media.duration))
         self._check_stop()
         seconds = media.duration if names else 0.0
-        analysis: Pass = "quick" if self.quick else "thorough"
+        recorded = media if new else None
         return ProcessedFile(
-            task, content, media if new else None, tracks.results, tuple(clips), seconds, analysis
+            task, content, recorded, tracks.results, tuple(clips), seconds, self.options.analysis
         )
 
     def _names(self, content: str, media: MediaInfo, known: bool, first_thorough: bool) -> list[str]:
@@ -156,19 +153,17 @@ class FileProcessor:
         if not known or (first_thorough and media.kind == "video"):
             # All of them: where a video ends depends on what of it is decoded.
             return list(self.extractor.fingerprints)
-        if self.quick:
+        if self.options.quick:
             return []
         return missing_experts(self.store.catalogue, content, self.extractor.fingerprints)
 
     def _spans(
         self, content: str, names: Sequence[str], tracks: FileTracks, end: float
     ) -> Sequence[Span] | None:
-        if self.quick:
+        if self.options.quick:
             return stretches_between(tracks.key_frames, end) if tracks.key_frames else None
-        return shots_of(self._shots_track(content, names, tracks), end)
-
-    def _shots_track(self, content: str, names: Sequence[str], tracks: FileTracks) -> Track | Absent | None:
-        return tracks.shots if SHOTS_EXPERT in names else self.store.track(content, SHOTS_EXPERT)
+        shots = tracks.shots if SHOTS_EXPERT in names else self.store.track(content, SHOTS_EXPERT)
+        return shots_of(shots, end)
 
     def _hash(self, task: AddTask) -> str:
         return self.extractor.hash(Path(task.path), self._check_stop)

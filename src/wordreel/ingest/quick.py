@@ -18,13 +18,20 @@ from typing import Protocol
 import numpy as np
 
 from wordreel.catalogue.passes import quick_fingerprint
+from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.tracks.track_store import TrackStore
 from wordreel.errors import MediaError
 from wordreel.experts.base import Expert
 from wordreel.ingest.expert_runner import ExpertRunner
-from wordreel.ingest.extract import MediaDecoder, closable, joined
-from wordreel.ingest.extractor import ExpertResult, FileTracks, LocalExtractor, OnPosition
-from wordreel.ingest.scan import FileStamp
+from wordreel.ingest.extract import (
+    ExpertResult,
+    FileTracks,
+    LocalExtractor,
+    MediaDecoder,
+    OnPosition,
+    closable,
+    joined,
+)
 from wordreel.media.types import FrameNeed, Frames, MediaInfo, Window
 from wordreel.types import Absent, Track
 

@@ -4,22 +4,20 @@ transaction."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from typing import Literal
 
 from wordreel.catalogue.clips import ClipBounds
 from wordreel.catalogue.connection import Catalogue
 from wordreel.catalogue.passes import mark_quick, mark_thorough
-from wordreel.catalogue.paths import from_blob, may_exist, prefix_bounds, to_blob
+from wordreel.catalogue.paths import from_blob, may_exist, to_blob
+from wordreel.catalogue.remove import files_below
 from wordreel.catalogue.store import LibraryStore
-from wordreel.ingest.extractor import ExpertResult
-from wordreel.ingest.task import AddTask, FailedFile, ProcessedFile
+from wordreel.ingest.extract import ExpertResult
+from wordreel.ingest.tasks import AddTask, EmbedContent, FailedFile, ProcessedFile
 
-EmbedContent = Callable[[str], None]
-"""Embeds the clips of a content as the catalogue has them inside the transaction that calls it."""
-
-FileChange = Literal["added", "changed", "updated", "unchanged", "moved", "duplicate"]
+FileChange = Literal["added", "changed", "updated", "unchanged", "moved", "duplicates"]
 
 
 def record_file(
@@ -107,7 +105,7 @@ def _insert_path(catalogue: Catalogue, processed: ProcessedFile) -> tuple[FileCh
         catalogue.run("DELETE FROM files WHERE path = ?", to_blob(lost))
         change = "moved"
     else:
-        change = "duplicate" if holders else "added"
+        change = "duplicates" if holders else "added"
     catalogue.run(
         """INSERT INTO files (path, content, size, mtime_ns, ctime_ns, inode, checked_ns, added_at)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -144,14 +142,5 @@ def remove_not_media(store: LibraryStore, task: AddTask) -> None:
 def remove_lost_failures(store: LibraryStore, roots: Iterable[str]) -> None:
     """Remove failures at or below `roots`, canonical paths, whose files are no longer there."""
     with store.catalogue.transaction():
-        for root in roots:
-            low, high = prefix_bounds(root)
-            rows = store.catalogue.rows(
-                "SELECT path FROM failures WHERE path = ? OR (path >= ? AND path < ?)",
-                to_blob(root),
-                low,
-                high,
-            )
-            for (path,) in rows:
-                if not may_exist(from_blob(path)):
-                    store.catalogue.run("DELETE FROM failures WHERE path = ?", path)
+        lost = [path for path in files_below(store.catalogue, roots, "failures") if not may_exist(path)]
+        store.catalogue.run_many("DELETE FROM failures WHERE path = ?", [(to_blob(path),) for path in lost])

@@ -12,18 +12,19 @@ from wordreel.catalogue.remove import drop_tracks
 from wordreel.catalogue.store import LibraryStore
 from wordreel.ingest.add_report import AddProgress, AddProgressCallback, AddReport
 from wordreel.ingest.decode_budget import DecodeBudget
-from wordreel.ingest.extractor import Extractor
+from wordreel.ingest.extract import Extractor
 from wordreel.ingest.file_processor import ContentLocks, FileProcessor, expert_set_id
-from wordreel.ingest.record_file import EmbedContent, record_failure, record_file, remove_not_media
-from wordreel.ingest.task import (
+from wordreel.ingest.record_file import record_failure, record_file, remove_not_media
+from wordreel.ingest.tasks import (
+    AddOptions,
     AddTask,
     Deferred,
     FailedFile,
     NotMediaFile,
     ProcessedFile,
     ProcessOutcome,
+    TaskQueue,
 )
-from wordreel.ingest.task_queue import TaskQueue
 
 STAGES: dict[Pass, str] = {"quick": "taking a quick look", "thorough": "adding files"}
 STOP_TIMEOUT = 5.0  # seconds a worker gets to notice that it should stop
@@ -54,9 +55,7 @@ class AddRun:
     report: AddReport
     on_progress: AddProgressCallback | None
     started: float
-    keep_clips: bool
-    analysis: Pass
-    embed: EmbedContent | None
+    options: AddOptions
     messages: queue.SimpleQueue[_Message] = field(default_factory=queue.SimpleQueue)
     stop: threading.Event = field(default_factory=threading.Event)
     locks: ContentLocks = field(default_factory=ContentLocks)
@@ -100,8 +99,7 @@ class AddRun:
             self.budget,
             self.stop,
             self._on_position,
-            self.keep_clips,
-            self.analysis == "quick",
+            self.options,
         )
         while (task := self.todo.get()) is not None and not self.stop.is_set():
             self.messages.put(_Started(task))
@@ -156,7 +154,7 @@ class AddRun:
         """Record a processed file and count what changed."""
         path, report = processed.task.path, self.report
         self.store.track_files.commit_all([r.staged for r in processed.results if r.staged is not None])
-        change, old_path = record_file(self.store, processed, self.embed)
+        change, old_path = record_file(self.store, processed, self.options.embed)
         if change == "moved":
             report.moved.append((old_path, path))
             if old_path in report.gone:
@@ -164,19 +162,15 @@ class AddRun:
         elif change == "unchanged":
             report.skipped += 1
         else:
-            {
-                "added": report.added,
-                "changed": report.changed,
-                "updated": report.updated,
-                "duplicate": report.duplicates,
-            }[change].append(path)
+            paths: list[str] = getattr(report, change)
+            paths.append(path)
         faults = [(path, result.expert, result.fault) for result in processed.results if result.fault]
         report.degenerate += faults
         report.media_seconds += processed.seconds
 
     def _snapshot(self) -> AddProgress:
         return AddProgress(
-            STAGES[self.analysis],
+            STAGES[self.options.analysis],
             self.done,
             len(self.tasks),
             bytes_done=self.done_bytes + sum(size for size, _ in self.current.values()),
@@ -185,5 +179,5 @@ class AddRun:
             seconds=time.monotonic() - self.started,
             failures=len(self.report.failed),
             current=tuple(self.current),
-            analysis=self.analysis,
+            analysis=self.options.analysis,
         )

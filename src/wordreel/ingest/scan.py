@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wordreel.catalogue.paths import canonical_path, to_blob
+from wordreel.catalogue.records import FileStamp
 from wordreel.errors import MediaError
 from wordreel.media.formats import HEAD, sniff
 
@@ -21,21 +22,6 @@ EXTENSIONS = frozenset(
         *(".wma", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"),
     }
 )
-
-
-@dataclass(frozen=True)
-class FileStamp:
-    """Identifies an unchanged file without reading it."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-    @classmethod
-    def of(cls, status: os.stat_result) -> FileStamp:
-        # Some file systems number files with 64 bits; SQLite's integers have 63 and a sign.
-        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & (2**63 - 1))
 
 
 @dataclass(frozen=True)

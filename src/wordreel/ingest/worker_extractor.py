@@ -9,16 +9,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from wordreel.catalogue.connection import NAME
+from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
 from wordreel.catalogue.tracks.track_store import is_object_address, open_tracks
 from wordreel.errors import LibraryError, MediaError, NextStep, WeightsError
 from wordreel.experts.base import Expert
-from wordreel.ingest.extract import MediaDecoder
-from wordreel.ingest.extractor import FileTracks, LocalExtractor, OnPosition
-from wordreel.ingest.scan import FileStamp
+from wordreel.ingest.extract import FileTracks, LocalExtractor, MediaDecoder, OnPosition
 from wordreel.media import Fence
 from wordreel.media.types import MediaInfo
 from wordreel.runtime.store import WeightStore
@@ -86,16 +85,12 @@ def _check_shared(setup: ExtractSetup) -> None:
         )
 
 
+def _call(setup: ExtractSetup, method: str, *arguments: Any) -> Any:
+    return getattr(_extractor(setup), method)(*arguments)
+
+
 def _fingerprints(setup: ExtractSetup) -> dict[str, str]:
     return _extractor(setup).fingerprints
-
-
-def _probe(setup: ExtractSetup, path: Path) -> MediaInfo:
-    return _extractor(setup).probe(path)
-
-
-def _hash(setup: ExtractSetup, path: Path) -> str:
-    return _extractor(setup).hash(path, lambda: None)
 
 
 def _extract(
@@ -128,11 +123,11 @@ class ClusterExtractor:
         self.fingerprints = executor.run(_fingerprints, setup)
 
     def probe(self, path: Path) -> MediaInfo:
-        return self._on_file(path, lambda: self._executor.run(_probe, self._setup, path))
+        return self._on_file(path, lambda: self._executor.run(_call, self._setup, "probe", path))
 
     def hash(self, path: Path, check_stop: Callable[[], None]) -> str:
         check_stop()
-        return self._on_file(path, lambda: self._executor.run(_hash, self._setup, path))
+        return self._on_file(path, lambda: self._executor.run(_call, self._setup, "hash", path))
 
     def extract(
         self,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from wordreel.catalogue.lock import writer_at_work
 from wordreel.catalogue.paths import from_blob, is_imported
+from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.remove import missing_files
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embedding_cache import EmbeddingCache, caches, read_manifest
 from wordreel.errors import LibraryError
-from wordreel.ingest.scan import FileStamp
 from wordreel.maintain.library_problem import LibraryProblem
 from wordreel.maintain.verify_tracks import damaged_tracks, missing_tracks
 from wordreel.util import checksum

@@ -11,12 +11,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from wordreel.catalogue.listing import files_of
 from wordreel.catalogue.paths import is_imported
+from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import MediaError
 from wordreel.ingest.extract import content_hash
-from wordreel.ingest.listing import files_of
-from wordreel.ingest.scan import FileStamp, resolves_within
+from wordreel.ingest.scan import resolves_within
 from wordreel.media.files import OpenFile, open_media
 from wordreel.media.types import Limits
 from wordreel.serve.problems import Problem

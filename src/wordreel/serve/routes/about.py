@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from wordreel import __version__
+from wordreel.catalogue.listing import count_videos
 from wordreel.catalogue.passes import quick_contents
-from wordreel.ingest.listing import count_videos, present_experts
 from wordreel.search.query_fields import SEARCHABLE
 from wordreel.serve.display import display_path, largest_folders
 from wordreel.serve.metrics import CONTENT_TYPE
@@ -57,7 +57,7 @@ def _status(service: Service) -> StatusResponse:
         unembedded=state.missing,
         index=str(state.searcher.snapshot.opened_index),
         problem=service.search_problem(),
-        experts=state.cached(("experts",), lambda: present_experts(service.store)),
+        experts=state.cached(("experts",), lambda: sorted(service.store.track_dims())),
         folders=state.cached(("folders",), lambda: largest_folders(paths().values(), library)),
         seconds=seconds,
         banks=listed(service),

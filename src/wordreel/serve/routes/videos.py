@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from wordreel.catalogue.jobs import Job
+from wordreel.catalogue.listing import files_of, list_videos
 from wordreel.catalogue.paths import is_imported
-from wordreel.ingest.listing import files_of, list_videos
 from wordreel.ingest.scan import resolves_within
 from wordreel.search import query as queries
 from wordreel.search.caption import rank_captions as rank

@@ -14,15 +14,15 @@ from wordreel.catalogue.captions import Line, put_captions, same_captions
 from wordreel.catalogue.clips import FEATURES, cut_clips
 from wordreel.catalogue.named_contents import NamedContents
 from wordreel.catalogue.paths import imported_path
+from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.remove import drop_tracks
 from wordreel.catalogue.store import LibraryStore
 from wordreel.catalogue.tracks.track_files import IMPORTED_FINGERPRINT, StagedTrack
 from wordreel.errors import DatasetError, NextStep, UnsafePickle
-from wordreel.ingest.extractor import ExpertResult
+from wordreel.ingest.extract import ExpertResult
 from wordreel.ingest.file_processor import missing_experts
 from wordreel.ingest.record_file import record_failure, record_file
-from wordreel.ingest.scan import FileStamp
-from wordreel.ingest.task import AddTask, FailedFile, ProcessedFile
+from wordreel.ingest.tasks import AddTask, FailedFile, ProcessedFile
 from wordreel.lab.datasets.trees.tree import Tree
 from wordreel.lab.datasets.types import Caption, Item, Missing
 from wordreel.media.types import MediaInfo

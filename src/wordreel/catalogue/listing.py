@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from wordreel.catalogue.passes import Pass
 from wordreel.catalogue.paths import from_blob
+from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
-from wordreel.ingest.scan import FileStamp
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,3 @@ def files_of(store: LibraryStore, content: str) -> list[tuple[str, FileStamp]]:
         "SELECT path, size, mtime_ns, ctime_ns, inode FROM files WHERE content = ? ORDER BY path", content
     )
     return [(from_blob(path), FileStamp(*stamp)) for path, *stamp in rows]
-
-
-def present_experts(store: LibraryStore) -> list[str]:
-    """Experts that have a track of some file, by name."""
-    rows = store.catalogue.rows("SELECT DISTINCT expert FROM tracks WHERE state = 'present'")
-    return sorted(expert for (expert,) in rows)

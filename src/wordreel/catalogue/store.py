@@ -272,7 +272,17 @@ class LibraryStore:
         experts: Sequence[str],
         fingerprints: Mapping[str, str] | None = None,
     ) -> list[dict[str, Track]]:
-        """Return the present tracks by these experts, of each content.
+        """Return the present tracks by these experts, of each content (see `track_hashes`)."""
+        hashes = self.track_hashes(contents, experts, fingerprints)
+        return [{name: self.load_track(digest) for name, digest in named.items()} for named in hashes]
+
+    def track_hashes(
+        self,
+        contents: Sequence[str],
+        experts: Sequence[str],
+        fingerprints: Mapping[str, str] | None = None,
+    ) -> list[dict[str, str]]:
+        """Return the names of the present tracks by these experts, of each content.
 
         Of an expert with an entry in `fingerprints`, only a track by that version counts, of all frames or of
         key frames alone.
@@ -282,8 +292,7 @@ class LibraryStore:
         for row in self.tracks_of(list(held)):
             if row.hash is not None and is_version(row.fingerprint, wanted.get(row.expert)):
                 held[row.content][row.expert] = row.hash
-        hashes = [{name: held[one][name] for name in experts if name in held[one]} for one in contents]
-        return [{name: self.load_track(digest) for name, digest in tracks.items()} for tracks in hashes]
+        return [{name: held[one][name] for name in experts if name in held[one]} for one in contents]
 
     def clips(self, content: str | None = None) -> list[StoredClip]:
         """The clips of one content (or of all that have a file), in order of id."""

@@ -123,11 +123,13 @@ class ClusterExtractor:
         self.fingerprints = executor.run(_fingerprints, setup)
 
     def probe(self, path: Path) -> MediaInfo:
-        return self._on_file(path, lambda: self._executor.run(_call, self._setup, "probe", path))
+        info: MediaInfo = self._on_file(path, lambda: self._executor.run(_call, self._setup, "probe", path))
+        return info
 
     def hash(self, path: Path, check_stop: Callable[[], None]) -> str:
         check_stop()
-        return self._on_file(path, lambda: self._executor.run(_call, self._setup, "hash", path))
+        digest: str = self._on_file(path, lambda: self._executor.run(_call, self._setup, "hash", path))
+        return digest
 
     def extract(
         self,

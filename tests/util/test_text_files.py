@@ -3,8 +3,8 @@ import json
 import pytest
 
 from wordreel.errors import DatasetError, UnsafePickle
-from wordreel.lab.datasets.annotation_files import read_id_list, read_pickle
-from wordreel.lab.datasets.caption_pickles import read_caption_pickle
+from wordreel.lab.datasets.annotation_files import read_id_list
+from wordreel.lab.datasets.caption_pickles import join_captions, read_caption_mapping
 from wordreel.util import text_files
 
 
@@ -106,17 +106,17 @@ def test_pickles_are_only_containers(tmp_path):
     path = tmp_path / "raw-captions.pkl"
     path.write_bytes(b"cos\nsystem\n(S'true'\ntR.")
     with pytest.raises(UnsafePickle, match=r"raw-captions.pkl.*captions again as JSON") as raised:
-        read_pickle(path)
+        read_caption_mapping(path)
     assert "weights" not in str(raised.value)
     path.write_bytes(b"not a pickle")
     with pytest.raises(UnsafePickle):
-        read_pickle(path)
+        read_caption_mapping(path)
 
 
 def test_words_of_python_2(tmp_path):
     path = tmp_path / "raw-captions.pkl"
     path.write_bytes(b"(dp0\nS'v'\n((S'a'\nS'caf\\xc3\\xa9'\nS'\\xe9t\\xe9'\nllp1\ns.")
-    assert [caption.text for caption in read_caption_pickle(path)["v"]] == ["a café été"]
+    assert join_captions(read_caption_mapping(path)["v"], "v") == ["a café été"]
 
 
 @pytest.mark.parametrize("content", [[], {"v": 3}, {"v": [3]}, {"v": [[3]]}])
@@ -124,4 +124,4 @@ def test_tokens_of_another_shape(tmp_path, content):
     path = tmp_path / "raw.json"
     path.write_text(json.dumps(content))
     with pytest.raises(DatasetError, match=r"raw\.json"):
-        read_caption_pickle(path)
+        join_captions(read_caption_mapping(path)["v"], str(path))

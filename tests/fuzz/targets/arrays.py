@@ -12,7 +12,7 @@ from tests.fuzz.engine import Session, Target
 from tests.fuzz.mutations import mutate_bytes, mutate_pickle, mutate_safetensors, mutate_text
 from tests.fuzz.targets.weights import mutate_zip
 
-from wordreel.lab.datasets.trees.feature_files import read_mapping, read_value
+from wordreel.lab.datasets.array_files import read_mapping, read_value
 from wordreel.lab.evaluate.matrices import read_captioned, read_counts
 
 SIMS = np.random.default_rng(0).standard_normal((4, 5)).astype(np.float32)

@@ -8,7 +8,7 @@ import pytest
 from wordreel.errors import DatasetError
 from wordreel.lab.datasets import protocols
 from wordreel.lab.datasets.json_captions import read_ids
-from wordreel.lab.datasets.registry import DATASETS, read
+from wordreel.lab.datasets.registry import DATASETS, read, read_published
 
 
 def put(path, content):
@@ -56,19 +56,19 @@ def test_names_that_are_nearly_right(tmp_path):
 def test_an_empty_folder_is_told_what_it_lacks(tmp_path, name):
     for split in DATASETS[name].splits:
         with pytest.raises(DatasetError, match=r"\(.+\..+\) not found in .* Without it: "):
-            DATASETS[name].read(tmp_path, split)
+            read_published(name, split, tmp_path)
 
 
 @pytest.mark.parametrize("name", DATASETS)
 @pytest.mark.parametrize("content", ["", "[]", "{}", "3", "\0", "a", '[{"a": 1}]', '{"a": 1}', "a,b\n1,2\n"])
 def test_foreign_content_in_a_file_of_that_name(tmp_path, name, content):
-    for wanted in DATASETS[name].files:
+    for wanted in DATASETS[name].files.values():
         for file in wanted.names:
             if not file.endswith(".pkl"):
                 (tmp_path / file).write_text(content)
     for split in DATASETS[name].splits:
         with pytest.raises(DatasetError, match=f"{re.escape(str(tmp_path))}|{name}"):
-            DATASETS[name].read(tmp_path, split)
+            read_published(name, split, tmp_path)
 
 
 def test_json_addresses(tmp_path):

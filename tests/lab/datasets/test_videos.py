@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from wordreel.errors import DatasetError, UnsafePickle
-from wordreel.lab.datasets import activitynet, audiocaps, didemo, lsmdc, msrvtt, msvd, queryd, vatex
+from wordreel.lab.datasets.registry import read_published
 from wordreel.lab.datasets.types import Caption
 
 
@@ -47,10 +47,10 @@ def test_msrvtt_official(tmp_path, together):
     else:
         put(tmp_path, "train_val_videodatainfo.json", videodatainfo(TRAIN_VAL))
         put(tmp_path, "annotations/test_videodatainfo.json", videodatainfo(TEST))
-    assert [ids(msrvtt.read(tmp_path, split)) for split in ("train", "val", "test")] == [
+    assert [ids(read_published("msrvtt", split, tmp_path)) for split in ("train", "val", "test")] == [
         ["video0", "video1"], ["video2"], ["video3", "video4"],
     ]  # fmt: skip
-    assert msrvtt.read(tmp_path, "test").captions["video4"] == ["video4 said 0", "video4 said 1"]
+    assert read_published("msrvtt", "test", tmp_path).captions["video4"] == ["video4 said 0", "video4 said 1"]
 
 
 def test_msrvtt_without_tags_needs_the_lists(tmp_path):
@@ -59,49 +59,49 @@ def test_msrvtt_without_tags_needs_the_lists(tmp_path):
         del video["split"]
     put(tmp_path, "MSRVTT_data.json", content)
     with pytest.raises(DatasetError, match=r"train_list_full.txt"):
-        msrvtt.read(tmp_path, "train")
+        read_published("msrvtt", "train", tmp_path)
     put(tmp_path, "structured-symlinks/train_list_full.txt", "video1\nvideo0")
-    assert ids(msrvtt.read(tmp_path, "train")) == ["video1", "video0"]
+    assert ids(read_published("msrvtt", "train", tmp_path)) == ["video1", "video0"]
 
 
 def test_msrvtt_1k_lists(tmp_path):
     put(tmp_path, "MSRVTT_data.json", videodatainfo(TRAIN_VAL | TEST))
     put(tmp_path, "MSRVTT_JSFUSION_test.csv", 'key,vid_key,video_id,sentence\nret0,msr4,video4,"one, two"\n')
-    found = msrvtt.read(tmp_path, "1k-a")
+    found = read_published("msrvtt", "1k-a", tmp_path)
     assert found.captions == {"video4": ["one, two"]}
-    rest = msrvtt.read(tmp_path, "1k-a-train")
+    rest = read_published("msrvtt", "1k-a-train", tmp_path)
     assert ids(rest) == ["video0", "video1", "video2", "video3"]
     assert "MSRVTT_train.9k.csv" in rest.missing[0].what
     put(tmp_path, "MSRVTT_train.9k.csv", "video_id\nvideo2\nvideo0\n")
-    assert ids(msrvtt.read(tmp_path, "1k-a-train")) == ["video2", "video0"]
+    assert ids(read_published("msrvtt", "1k-a-train", tmp_path)) == ["video2", "video0"]
     put(tmp_path, "test_list_miech.txt", "video1\nvideo3")
-    assert ids(msrvtt.read(tmp_path, "1k-b")) == ["video1", "video3"]
+    assert ids(read_published("msrvtt", "1k-b", tmp_path)) == ["video1", "video3"]
     with pytest.raises(
         DatasetError, match=r"7,010 training videos .*MSRVTT_train.7k.csv.*Without it: use 1k-a-train"
     ):
-        msrvtt.read(tmp_path, "1k-a-train-7k")
+        read_published("msrvtt", "1k-a-train-7k", tmp_path)
 
 
 def test_msrvtt_faults(tmp_path):
     with pytest.raises(
         DatasetError, match=r"test captions \(test_videodatainfo.json\) not found in .*Without it: tr"
     ):
-        msrvtt.read(tmp_path, "test")
+        read_published("msrvtt", "test", tmp_path)
     with pytest.raises(DatasetError, match="no split 'dev'; it has train, val"):
-        msrvtt.read(tmp_path, "dev")
+        read_published("msrvtt", "dev", tmp_path)
     with pytest.raises(DatasetError, match="is not a folder"):
-        msrvtt.read(tmp_path / "nowhere", "test")
+        read_published("msrvtt", "test", tmp_path / "nowhere")
     put(tmp_path, "test_videodatainfo.json", {"videos": []})
     with pytest.raises(DatasetError, match="no field 'sentences'; there is 'videos'"):
-        msrvtt.read(tmp_path, "test")
+        read_published("msrvtt", "test", tmp_path)
     content = videodatainfo(TEST)
     content["sentences"][0]["caption"] = None
     put(tmp_path, "test_videodatainfo.json", content)
     with pytest.raises(DatasetError, match="'video3' is NoneType, not text"):
-        msrvtt.read(tmp_path, "test")
+        read_published("msrvtt", "test", tmp_path)
     put(tmp_path, "MSRVTT_JSFUSION_test.csv", "key,vid_key,video_id,sentence\nret0,msr4\n")
     with pytest.raises(DatasetError, match=r"JSFUSION_test.csv, line 2: 2 columns"):
-        msrvtt.read(tmp_path, "1k-a")
+        read_published("msrvtt", "1k-a", tmp_path)
 
 
 def test_captionless_videos_stay_and_are_told(tmp_path):
@@ -110,7 +110,7 @@ def test_captionless_videos_stay_and_are_told(tmp_path):
         s | {"caption": s["caption"] * (s["video_id"] == "video3")} for s in content["sentences"]
     ]
     put(tmp_path, "test_videodatainfo.json", content)
-    found = msrvtt.read(tmp_path, "test")
+    found = read_published("msrvtt", "test", tmp_path)
     assert found.captions == {"video3": ["video3 said 0", "video3 said 1"], "video4": []}
     assert "captions of 1 of 2 items (video4)" in found.missing[0].what
 
@@ -147,25 +147,27 @@ def test_msvd_in_every_published_form(tmp_path, form):
     (tmp_path / "msvd_data").mkdir()
     msvd_as(form, tmp_path / "msvd_data")
     msvd_lists(tmp_path / "msvd_data")
-    assert msvd.read(tmp_path, "train").captions == {name: MSVD[name] for name in ("abc_0_5", "z_1_2")}
-    assert msvd.read(tmp_path, "test").captions == {"x_y_3_9": ["a dog runs"]}
+    assert read_published("msvd", "train", tmp_path).captions == {
+        name: MSVD[name] for name in ("abc_0_5", "z_1_2")
+    }
+    assert read_published("msvd", "test", tmp_path).captions == {"x_y_3_9": ["a dog runs"]}
     with pytest.raises(DatasetError, match=r"val_list.txt"):
-        msvd.read(tmp_path, "val")
+        read_published("msvd", "val", tmp_path)
 
 
 def test_msvd_faults(tmp_path):
     msvd_lists(tmp_path)
     with pytest.raises(DatasetError, match=r"raw-captions.pkl or AllVideoDescriptions.txt"):
-        msvd.read(tmp_path, "test")
+        read_published("msvd", "test", tmp_path)
     put(tmp_path, "AllVideoDescriptions.txt", "x_y_3_9 a dog\nlonely\n")
     with pytest.raises(DatasetError, match="line 2: an id and a caption"):
-        msvd.read(tmp_path, "test")
+        read_published("msvd", "test", tmp_path)
     put(tmp_path, "AllVideoDescriptions.txt", "other_1_2 a dog\n")
     with pytest.raises(DatasetError, match=r"none of the 1 items .*'x_y_3_9'.*not of one dataset"):
-        msvd.read(tmp_path, "test")
+        read_published("msvd", "test", tmp_path)
     (tmp_path / "raw-captions.pkl").write_bytes(b"cposix\nsystem\n(S'true'\ntR.")
     with pytest.raises(UnsafePickle):
-        msvd.read(tmp_path, "test")
+        read_published("msvd", "test", tmp_path)
 
 
 def test_lsmdc(tmp_path):
@@ -176,14 +178,14 @@ def test_lsmdc(tmp_path):
         "LSMDC16_challenge_1000_publictect.csv",
         f'{clip}{times}SOMEONE says "no", and goes.\r\nb_1{times}\r\n',
     )
-    found = lsmdc.read(tmp_path, "test")
+    found = read_published("lsmdc", "test", tmp_path)
     assert found.captions == {clip: ['SOMEONE says "no", and goes.'], "b_1": []}
     assert found.items[0].path == f"1004_Juno/{clip}.avi"
     put(tmp_path, "LSMDC16_annos_val.csv", f"{clip}{times}fine\nb_1 no tabs\n")
     with pytest.raises(DatasetError, match=r"LSMDC16_annos_val.csv, line 2: 1 columns; LSMDC has 6"):
-        lsmdc.read(tmp_path, "val")
+        read_published("lsmdc", "val", tmp_path)
     with pytest.raises(DatasetError, match=r"LSMDC16_annos_training.csv.*Without it: val and test"):
-        lsmdc.read(tmp_path, "train")
+        read_published("lsmdc", "train", tmp_path)
 
 
 def test_didemo(tmp_path):
@@ -193,16 +195,16 @@ def test_didemo(tmp_path):
         {"video": "1@N02_a.mov", "description": "it leaves", "times": [[5, 5]]},
     ]
     put(tmp_path, "test_data.json", entries)
-    found = didemo.read(tmp_path, "test")
+    found = read_published("didemo", "test", tmp_path)
     assert found.items[0].captions == (Caption("a dog comes", 0.0, 7.5), Caption("it leaves", 25.0, 30.0))
     assert [item.path for item in found.items] == ["1@N02_a.mov", "2@N02_b.3gp"]
     assert "test_list.txt" in found.missing[0].what
     put(tmp_path, "test_list.txt", "2@N02_b.3gp\n")
-    assert ids(didemo.read(tmp_path, "test")) == ["2@N02_b"]
+    assert ids(read_published("didemo", "test", tmp_path)) == ["2@N02_b"]
     entries[2]["times"] = [[5]]
     put(tmp_path, "test_data.json", entries)
     with pytest.raises(DatasetError, match="entry 3: 'times' must be"):
-        didemo.read(tmp_path, "test")
+        read_published("didemo", "test", tmp_path)
 
 
 def test_activitynet(tmp_path):
@@ -215,21 +217,21 @@ def test_activitynet(tmp_path):
         "v_b": {"duration": 5, "timestamps": [[0, 5]], "sentences": ["Rain."]},
     }
     put(tmp_path, "val_1.json", content)
-    found = activitynet.read(tmp_path, "val1")
+    found = read_published("activitynet", "val1", tmp_path)
     assert found.items[0].captions == (Caption("A man sits.", 0.0, 9.5), Caption("He goes.", 9.5, 12.0))
     put(tmp_path, "val_ids.json", ["v_b"])
-    assert ids(activitynet.read(tmp_path, "val1")) == ["v_b"]
+    assert ids(read_published("activitynet", "val1", tmp_path)) == ["v_b"]
     content["v_b"]["timestamps"] = []
     put(tmp_path, "val_2.json", content)
-    with pytest.raises(DatasetError, match="'v_b': 1 sentences and 0 timestamps"):
-        activitynet.read(tmp_path, "val2")
+    with pytest.raises(DatasetError, match="'v_b': 0 times for 1 captions"):
+        read_published("activitynet", "val2", tmp_path)
     content["v_b"]["timestamps"] = [[0, "5"]]
     put(tmp_path, "val_2.json", content)
     with pytest.raises(DatasetError, match="a time is str"):
-        activitynet.read(tmp_path, "val2")
+        read_published("activitynet", "val2", tmp_path)
     put(tmp_path, "train.json", '{"v_a": {}, "v_a": {}}')
     with pytest.raises(DatasetError, match="'v_a' stands twice"):
-        activitynet.read(tmp_path, "train")
+        read_published("activitynet", "train", tmp_path)
 
 
 def test_vatex_has_two_test_lists(tmp_path):
@@ -240,24 +242,24 @@ def test_vatex_has_two_test_lists(tmp_path):
     put(tmp_path, "vatex_validation_v1.0.json", entries)
     put(tmp_path, "test_list.txt", "id0_000001_000011\nid1_000001_000011")
     put(tmp_path, "test1k5_sec_list.txt", "id1_000001_000011\nid3_000001_000011")
-    assert vatex.read(tmp_path, "test-hgr").captions["id0_000001_000011"] == ["0 one", "0 two"]
-    assert ids(vatex.read(tmp_path, "test-random")) == ["id1_000001_000011", "id3_000001_000011"]
-    assert len(vatex.read(tmp_path, "official-val").items) == 4
+    assert read_published("vatex", "test-hgr", tmp_path).captions["id0_000001_000011"] == ["0 one", "0 two"]
+    assert ids(read_published("vatex", "test-random", tmp_path)) == ["id1_000001_000011", "id3_000001_000011"]
+    assert len(read_published("vatex", "official-val", tmp_path).items) == 4
     put(
         tmp_path,
         "vatex_data.json",
         {"id1_000001_000011": {"enCap": ["other"]}, "id3_000001_000011": {"enCap": ["x"]}},
     )
-    assert vatex.read(tmp_path, "test-random").captions["id1_000001_000011"] == ["other"]
+    assert read_published("vatex", "test-random", tmp_path).captions["id1_000001_000011"] == ["other"]
     put(tmp_path, "vatex_data.json", {"id1_000001_000011": ["other"]})
     with pytest.raises(DatasetError, match="an entry must be a JSON object"):
-        vatex.read(tmp_path, "test-random")
+        read_published("vatex", "test-random", tmp_path)
 
 
 def test_vatex_without_captions(tmp_path):
     put(tmp_path, "test_list.txt", "a\n")
     with pytest.raises(DatasetError, match=r"vatex_data.json"):
-        vatex.read(tmp_path, "test-hgr")
+        read_published("vatex", "test-hgr", tmp_path)
 
 
 def test_queryd(tmp_path):
@@ -265,15 +267,15 @@ def test_queryd(tmp_path):
         pickle.dumps({"video-a": [["a", "man"], ["he", "sings"]], "video-b": [["rain"]]})
     )
     put(tmp_path, "structured-symlinks/test_list.txt", "video-a\nvideo-b\n")
-    found = queryd.read(tmp_path, "test")
+    found = read_published("queryd", "test", tmp_path)
     assert found.captions == {"video-a": ["a man", "he sings"], "video-b": ["rain"]}
     assert "times_captions_combined_filtered.pkl" in found.missing[0].what
     times = tmp_path / "times_captions_combined_filtered.pkl"
     times.write_bytes(pickle.dumps({"video-a": [[0.5, 2], (3, 4.5)], "video-b": [[1, 2]]}))
-    assert queryd.read(tmp_path, "test").items[0].captions[1] == Caption("he sings", 3.0, 4.5)
+    assert read_published("queryd", "test", tmp_path).items[0].captions[1] == Caption("he sings", 3.0, 4.5)
     times.write_bytes(pickle.dumps({"video-a": [[0.5, 2]]}))
     with pytest.raises(DatasetError, match="'video-a': 1 times for 2 captions"):
-        queryd.read(tmp_path, "test")
+        read_published("queryd", "test", tmp_path)
 
 
 def test_queryd_captions_lie_one_folder_deeper(tmp_path):
@@ -281,7 +283,7 @@ def test_queryd_captions_lie_one_folder_deeper(tmp_path):
     inner.mkdir(parents=True)
     (inner / "raw_captions_combined_filtered.pkl").write_bytes(pickle.dumps({"video-a": [["a", "man"]]}))
     put(tmp_path, "structured-symlinks/test_list.txt", "video-a\n")
-    assert queryd.read(tmp_path, "test").captions == {"video-a": ["a man"]}
+    assert read_published("queryd", "test", tmp_path).captions == {"video-a": ["a man"]}
 
 
 def test_audiocaps(tmp_path):
@@ -291,11 +293,11 @@ def test_audiocaps(tmp_path):
         "test.csv",
         head + '1,abcdefghijk,30,"Rain, then wind"\n2,abcdefghijk,30,Rain\n3,-_345678901,0,A dog\n',
     )
-    found = audiocaps.read(tmp_path, "test")
+    found = read_published("audiocaps", "test", tmp_path)
     assert found.captions == {"abcdefghijk": ["Rain, then wind", "Rain"], "-_345678901": ["A dog"]}
     assert "not comparable" in found.missing[0].without
     put(tmp_path, "final_filtered_test_list.txt", "-_345678901_0\n")
-    assert ids(audiocaps.read(tmp_path, "test")) == ["-_345678901"]
+    assert ids(read_published("audiocaps", "test", tmp_path)) == ["-_345678901"]
     put(tmp_path, "val.csv", "1,abcdefghijk,30,Rain\n")
     with pytest.raises(DatasetError, match=r"val.csv, line 1: no column 'youtube_id'"):
-        audiocaps.read(tmp_path, "val")
+        read_published("audiocaps", "val", tmp_path)

@@ -21,7 +21,7 @@ from wordreel.progress import Progress
 
 if TYPE_CHECKING:
     from wordreel.catalogue.store import LibraryStore
-    from wordreel.lab.datasets.trees.import_writers import ImportReport
+    from wordreel.lab.datasets.trees.importer import ImportReport
     from wordreel.lab.datasets.trees.tree import Tree
 
 MAX_PRINTED_FAILURES = 20  # --json lists all

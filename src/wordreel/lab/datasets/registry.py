@@ -3,60 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from wordreel.errors import DatasetError, NextStep
-from wordreel.lab.datasets import (
-    activitynet,
-    audiocaps,
-    captioned_folder,
-    coco,
-    cub,
-    didemo,
-    flickr,
-    lsmdc,
-    msrvtt,
-    msvd,
-    protocols,
-    queryd,
-    sop,
-    vatex,
-)
-from wordreel.lab.datasets.annotation_files import AnnotationFile
+from wordreel.lab.datasets import captioned_folder, picture_datasets, protocols, video_datasets
+from wordreel.lab.datasets.annotation_files import AnnotationFolder, published_datasets
 from wordreel.lab.datasets.caption_rules import apply_rule
 from wordreel.lab.datasets.caption_table import is_caption_table, read_caption_table
 from wordreel.lab.datasets.json_captions import read_captions_at
 from wordreel.lab.datasets.types import Split
 from wordreel.util.json_address import is_json_address
 
-
-@dataclass(frozen=True)
-class Dataset:
-    """A dataset with published annotation files."""
-
-    title: str
-    splits: tuple[str, ...]
-    files: tuple[AnnotationFile, ...]
-    read: Callable[[Path, str], Split]
-
-
-DATASETS = {
-    "msrvtt": Dataset("MSR-VTT", msrvtt.SPLITS, msrvtt.FILES, msrvtt.read),
-    "msvd": Dataset("MSVD", msvd.SPLITS, msvd.FILES, msvd.read),
-    "lsmdc": Dataset("LSMDC", lsmdc.SPLITS, lsmdc.FILES, lsmdc.read),
-    "didemo": Dataset("DiDeMo", didemo.SPLITS, didemo.FILES, didemo.read),
-    "activitynet": Dataset("ActivityNet Captions", activitynet.SPLITS, activitynet.FILES, activitynet.read),
-    "vatex": Dataset("VATEX", vatex.SPLITS, vatex.FILES, vatex.read),
-    "queryd": Dataset("QuerYD", queryd.SPLITS, queryd.FILES, queryd.read),
-    "audiocaps": Dataset("AudioCaps", audiocaps.SPLITS, audiocaps.FILES, audiocaps.read),
-    "coco": Dataset("COCO captions", coco.SPLITS, coco.FILES, coco.read),
-    "flickr8k": Dataset("Flickr8k", flickr.SPLITS, flickr.FILES_8K, flickr.read_8k),
-    "flickr30k": Dataset("Flickr30k", flickr.SPLITS, flickr.FILES_30K, flickr.read_30k),
-    "cub": Dataset("CUB-200-2011", cub.SPLITS, cub.FILES, cub.read),
-    "sop": Dataset("Stanford Online Products", sop.SPLITS, sop.FILES, sop.read),
+READERS: dict[str, Callable[[AnnotationFolder, str], Split]] = {
+    "msrvtt": video_datasets.msrvtt,
+    "msvd": video_datasets.msvd,
+    "lsmdc": video_datasets.lsmdc,
+    "didemo": video_datasets.didemo,
+    "activitynet": video_datasets.activitynet,
+    "vatex": video_datasets.vatex,
+    "queryd": video_datasets.queryd,
+    "audiocaps": video_datasets.audiocaps,
+    "coco": picture_datasets.coco,
+    "flickr8k": picture_datasets.flickr,
+    "flickr30k": picture_datasets.flickr,
+    "cub": picture_datasets.cub,
+    "sop": picture_datasets.sop,
 }
+
+
+DATASETS = published_datasets()
+
+
+def read_published(name: str, split: str, folder: Path) -> Split:
+    """Return one split of a dataset, with every caption, from the annotation files in a folder."""
+    dataset = DATASETS[name]
+    split = dataset.aliases.get(split, split)
+    if split not in dataset.splits:
+        raise DatasetError(f"{name} has no split {split!r}; it has {', '.join(dataset.splits)}")
+    return READERS[name](AnnotationFolder(dataset, folder), split)
 
 
 def read(source: str | Path, split: str | None = None, folder: Path | None = None) -> Split:
@@ -121,7 +106,7 @@ def _read_named(name: str, split: str | None, folder: Path) -> Split:
         splits = ", ".join(DATASETS[dataset].splits)
         raise DatasetError(f"{name} has several splits", NextStep(f"choose one of {splits}"))
     else:
-        result = DATASETS[dataset].read(folder, split)
+        result = read_published(dataset, split, folder)
     return apply_rule(result, protocol.rule, protocol.limit) if protocol else result
 
 

@@ -206,7 +206,8 @@ def write_clip4clip(folder: Path, dataset: str) -> None:
             writer.writerow(["key", "vid_key", "video_id", "sentence"])
             writer.writerows([f"ret{n}", f"msr{n}", item, TEXTS[item][0]] for n, item in enumerate(TEST))
         lines = [{"caption": text, "video_id": item} for item in IDS for text in TEXTS[item]]
-        (folder / "MSRVTT_data.json").write_text(json.dumps({"videos": [], "sentences": lines}))
+        videos = [{"video_id": item} for item in IDS]
+        (folder / "MSRVTT_data.json").write_text(json.dumps({"videos": videos, "sentences": lines}))
     elif dataset == "MSVD":
         write_list(folder / "train_list.txt", TRAIN)
         write_list(folder / "test_list.txt", TEST)
@@ -220,7 +221,8 @@ def write_clip4clip(folder: Path, dataset: str) -> None:
         for name, file, ids in (("train", "train.json", TRAIN), ("val", "val_1.json", TEST)):
             (folder / f"{name}_ids.json").write_text(json.dumps([f"v_{item}" for item in ids]))
             told = {
-                f"v_{item}": {"duration": 9.5, "timestamps": [], "sentences": TEXTS[item]} for item in ids
+                f"v_{item}": {"duration": 9.5, "timestamps": [[0, 5], [5, 9]], "sentences": TEXTS[item]}
+                for item in ids
             }
             (folder / file).write_text(json.dumps(told))
     elif dataset == "DiDeMo":

@@ -58,12 +58,12 @@ def test_splits_and_captions(tmp_path):
 
 
 def test_nothing_is_read_before_it_is_asked_for_and_then_once(tmp_path, monkeypatch):
-    from wordreel.lab.datasets.trees import feature_files
+    from wordreel.lab.datasets import array_files
 
     write_ce(tmp_path / "MSRVTT")
     read = []
-    real = feature_files.read_value
-    monkeypatch.setattr(feature_files, "read_value", lambda path: (read.append(path.name), real(path))[1])
+    real = array_files.read_value
+    monkeypatch.setattr(array_files, "read_value", lambda path: (read.append(path.name), real(path))[1])
     tree = open_tree(tmp_path / "MSRVTT")
     assert tree.experts
     assert tree.splits

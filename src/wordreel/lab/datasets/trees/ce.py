@@ -17,19 +17,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
-import numpy as np
-
-from wordreel.errors import DatasetError, WordreelError
-from wordreel.lab.datasets.trees.feature_files import SUFFIXES, FeatureFile, read_mapping
+from wordreel.errors import DatasetError
+from wordreel.lab.datasets.array_files import read_mapping
+from wordreel.lab.datasets.trees.feature_files import SUFFIXES, FeatureFile, RowFile
 from wordreel.lab.datasets.trees.split_lists import SplitLists, pick_split
-from wordreel.lab.datasets.trees.track_conversion import as_rows, as_track
+from wordreel.lab.datasets.trees.tree import WITHOUT_EXPERT, FileTree
 from wordreel.lab.datasets.types import Missing, Split
-from wordreel.types import Absent, Float32, Track
 
 FOLDER = "structured-symlinks"
 MAPPING = "dict_youtube_mapping.pkl"
@@ -81,16 +79,13 @@ TEXT_NAMES = {"w2v_MSRVTT_openAIGPT": "openai", "w2v_MSRVTT_transformer": "bertx
 
 
 @dataclass
-class PickledTree:
+class PickledTree(FileTree):
     """A folder of pickled features. TeachText's tree extends it with teachers and caption masks."""
 
-    root: Path
-    dataset: str
-    kind: str = "ce"
-    expected: tuple[str, ...] = tuple(EXPECTED)
+    kind: ClassVar[str] = "ce"
+    expected: ClassVar[Sequence[str]] = tuple(EXPECTED)
+
     miech: bool = False  # whether the features are those of 1k-B
-    _expert_files: dict[str, FeatureFile] = field(default_factory=dict, repr=False)
-    _word_files: dict[str, list[FeatureFile]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def files(self) -> dict[str, Path]:
@@ -106,15 +101,16 @@ class PickledTree:
 
     @property
     def experts(self) -> Sequence[str]:
+        """The experts by the names of the published configurations."""
         return tuple(self.files)
 
     @property
     def missing(self) -> Sequence[Missing]:
+        """Experts and lists that the published downloads have."""
         locations = {**EXPECTED, **(MIECH_FILES if self.miech else {})}
         silent = SILENT if self.dataset == "MSVD" else ()
-        without = "the other experts; models trained with this one see it as absent everywhere"
         missing = [
-            Missing(f"features of {expert}", self.root / locations[expert], without)
+            Missing(f"features of {expert}", self.root / locations[expert], WITHOUT_EXPERT)
             for expert in self.expected
             if expert not in self.files and expert not in silent
         ]
@@ -128,33 +124,24 @@ class PickledTree:
 
     @cached_property
     def lists(self) -> SplitLists:
+        """The split lists with their captions."""
         return SplitLists(self.root, self.dataset, aliases=self.aliases)
 
-    def ids(self, expert: str) -> Sequence[str]:
-        return self._expert_file(expert).ids
-
-    def read(self, expert: str, item: str) -> Track | Absent:
-        file = self._expert_file(expert)
-        if item not in file:
-            return Absent(f"not in {file.path.name}")
-        try:
-            return as_track(file[item])
-        except DatasetError as error:
-            raise DatasetError(f"{item} in {file.path}: {error.message}", error.next_step) from None
-
-    def source(self, expert: str) -> str:
-        path = self._file(expert)
-        return f"{path.relative_to(self.root)}, {path.stat().st_size} bytes"
+    def open_files(self, expert: str) -> list[FeatureFile | RowFile]:
+        """Return the one file of an expert."""
+        return [FeatureFile(self.files[expert], self.aliases)] if expert in self.files else []
 
     @property
     def splits(self) -> Sequence[str]:
+        """The names of the split lists."""
         return self.lists.names
 
     def split(self, name: str) -> Split:
+        """Return one split with its captions."""
         return self.lists.split(name)
 
     def for_split(self, split: str) -> Self:
-        """The tree with the features that the released code reads for a split.
+        """Return the tree with the features that the released code reads for a split.
 
         1k-B's are a dataset of their own, `MSRVTT-1k-B`: its faces have another length than those of the
         other splits, and the same video cannot have both under one name.
@@ -164,7 +151,11 @@ class PickledTree:
 
     @cached_property
     def _miech_tree(self) -> Self:
-        return replace(self, dataset=f"{self.dataset}-{MIECH_DATASET}", miech=True, _expert_files={})
+        return replace(self, dataset=f"{self.dataset}-{MIECH_DATASET}", miech=True, _opened={})
+
+    def caption_index(self, split: str) -> dict[str, int]:
+        """Return item → the index of its one caption that counts in this split."""
+        return self.lists.caption_index(split)
 
     @cached_property
     def text_files(self) -> dict[str, list[Path]]:
@@ -177,35 +168,14 @@ class PickledTree:
                     files.setdefault(stem, []).append(path)
         return files
 
-    def caption_index(self, split: str) -> dict[str, int]:
-        return self.lists.caption_index(split)
-
     @property
     def word_feature_names(self) -> Sequence[str]:
+        """The names of the word features."""
         return tuple(self.text_files)
 
-    def word_features(self, name: str, item: str) -> list[Float32]:
-        if name not in self.text_files:
-            known = ", ".join(self.text_files) or "none"
-            raise DatasetError(f"{self.root} has no word features {name!r}; it has {known}")
-        if name not in self._word_files:
-            self._word_files[name] = [FeatureFile(path, self.aliases) for path in self.text_files[name]]
-        for file in self._word_files[name]:
-            if item in file:
-                return [as_word_rows(value, item) for value in file[item]]
-        return []
-
-    def _file(self, expert: str) -> Path:
-        if expert not in self.files:
-            raise DatasetError(
-                f"{self.root} has no expert {expert!r}; it has {', '.join(self.files) or 'none'}"
-            )
-        return self.files[expert]
-
-    def _expert_file(self, expert: str) -> FeatureFile:
-        if expert not in self._expert_files:
-            self._expert_files[expert] = FeatureFile(self._file(expert), self.aliases)
-        return self._expert_files[expert]
+    def open_word_files(self, name: str) -> list[FeatureFile | RowFile]:
+        """Return the files of all splits."""
+        return [FeatureFile(path, self.aliases) for path in self.text_files[name]]
 
 
 def open_ce(folder: Path, dataset: str | None = None) -> PickledTree:
@@ -228,15 +198,6 @@ def dataset_from_path(root: Path) -> str:
     inner = (FOLDER, "high-quality", "symlinked-feats", "vid_feat_files", "mult_h5", "data")
     names = [name for name in root.resolve().parts if name not in inner and name != "/"]
     return names[-1] if names else "dataset"
-
-
-def as_word_rows(value: object, item: str) -> Float32:
-    """`[words, dim]` of one caption; `[0, 0]` where the file has NaN."""
-    try:
-        rows = as_rows(value)
-    except WordreelError as error:
-        raise DatasetError(f"word features of {item}: {error.message}", error.next_step) from None
-    return np.zeros((0, 0), np.float32) if rows is None else rows.astype(np.float32)
 
 
 def _experts(root: Path) -> dict[str, Path]:

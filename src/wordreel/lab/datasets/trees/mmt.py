@@ -15,17 +15,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from wordreel.errors import DatasetError
+from wordreel.lab.datasets.caption_pickles import parse_captions
+from wordreel.lab.datasets.hdf5 import H5pyMissing, get_child, open_hdf5, read_array
 from wordreel.lab.datasets.trees.ce import dataset_from_path
-from wordreel.lab.datasets.trees.hdf5 import H5pyMissing, get_child, open_hdf5, read_array
-from wordreel.lab.datasets.trees.split_lists import SplitLists, sentences
+from wordreel.lab.datasets.trees.split_lists import SplitLists
 from wordreel.lab.datasets.trees.track_conversion import as_track, regular_times
+from wordreel.lab.datasets.trees.tree import WITHOUT_EXPERT, Tree
 from wordreel.lab.datasets.types import Caption, Missing, Split
-from wordreel.types import Absent, Array, Float32, Track
+from wordreel.types import Absent, Array, Track
 
 H5_FOLDER = Path("vid_feat_files") / "mult_h5"
 LISTS_FOLDER = "symlinked-feats"
@@ -37,22 +39,20 @@ MAX_CAPTIONS = 10_000
 
 
 @dataclass
-class MMTTree:
-    """Features, times and captions in one HDF5 file per video."""
+class MMTTree(Tree):
+    """Features, times and captions in one HDF5 file per video; `root` is the folder of these files."""
 
-    root: Path  # the folder of .h5 files
-    dataset: str
+    kind: ClassVar[str] = "mmt"
+
     lists_folder: Path
-    kind: str = "mmt"
 
     @cached_property
     def experts(self) -> Sequence[str]:
         """The experts in 64 files spread over the tree; rarer ones can still be read."""
-        paths = sorted(self.root.glob("*/*/*/*.h5"))
         names: set[str] = set()
-        for path in paths[:: max(1, len(paths) // SAMPLED_FILES)]:
+        for item in self._items[:: max(1, len(self._items) // SAMPLED_FILES)]:
             try:
-                with open_hdf5(path) as file:
+                with open_hdf5(self._path(item)) as file:
                     names |= {key.partition(".")[2] for key in file if key.startswith("features.")}
             except H5pyMissing:
                 raise
@@ -70,7 +70,7 @@ class MMTTree:
             Missing(
                 f"features of {expert}",
                 self.root / "*/*/*" / f"*.h5:features.{expert}",
-                "the other experts; models trained with this one see it as absent everywhere",
+                WITHOUT_EXPERT,
             )
             # ActivityNet and HowTo100M come with two.
             for expert in (TIMED if set(self.experts) == set(TIMED) else EXPERTS)
@@ -91,9 +91,6 @@ class MMTTree:
                 return Absent("not in the .h5 file")
             values = read_array(get_child(file, f"features.{expert}"))
             return as_track(values, self._times(file, expert, values))
-
-    def for_split(self, split: str) -> MMTTree:
-        return self
 
     def source(self, expert: str) -> str:
         return f"features.{expert}"
@@ -121,13 +118,6 @@ class MMTTree:
     def caption_index(self, split: str) -> dict[str, int]:
         return self._lists.caption_index(split)
 
-    @property
-    def word_feature_names(self) -> Sequence[str]:
-        return ()
-
-    def word_features(self, name: str, item: str) -> list[Float32]:
-        raise DatasetError(f"{self.root} has no word features: MMT reads captions as text")
-
     def captions(self, item: str) -> tuple[Caption, ...]:
         """The captions in a video's file, with their spans if the words have times."""
         path = self._path(item)
@@ -143,7 +133,7 @@ class MMTTree:
                 times = read_array(get_child(file, key)) if key in file else np.zeros(0)
                 start, end = _span(times)
                 word_times = None if start is None else times.astype(np.float32)
-                text = " ".join(sentences(words)) if words.size else ""
+                text = " ".join(parse_captions(words)) if words.size else ""
                 captions.append(Caption(text, start, end, word_times))
         return tuple(captions)
 

@@ -13,29 +13,30 @@ are word features ("w2v") but no captions. Test audio is padded with rows of zer
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from wordreel.errors import DatasetError, NextStep
-from wordreel.lab.datasets.trees.ce import as_word_rows
-from wordreel.lab.datasets.trees.feature_files import FeatureFile, read_value
-from wordreel.lab.datasets.trees.split_lists import SplitLists, pick_split, unique_ids
+from wordreel.lab.datasets.array_files import read_value
+from wordreel.lab.datasets.trees.feature_files import FeatureFile, RowFile
+from wordreel.lab.datasets.trees.split_lists import NO_CAPTIONS, SplitLists, pick_split
 from wordreel.lab.datasets.trees.track_conversion import as_rows, as_track
+from wordreel.lab.datasets.trees.tree import WITHOUT_EXPERT, FileTree
 from wordreel.lab.datasets.types import Item, Missing, Split
-from wordreel.types import Absent, Float32, Track
+from wordreel.types import Absent, Track
 
 EXPERTS = ("audio", "face", "motion", "visual")  # the names of the published model
 WORDS = "w2v"  # the name of the word features
-MSRVTT_WORDS = "w2v_MSRVTT.pickle"
 MSRVTT = {
     "visual": "resnet_features.pickle",
     "motion": "flow_features.pickle",
     "audio": "audio_features.pickle",
     "face": "face_features.pickle",
+    WORDS: "w2v_MSRVTT.pickle",
 }
 LSMDC = {
     "train": {
@@ -54,86 +55,40 @@ LSMDC = {
     },
 }
 NO_FACE = "no_face_ind_retrieval.npy"  # 1 where a test row has none
-WITHOUT = "the other experts; models trained with this one see it as absent everywhere"
-NO_CAPTIONS = "features and splits; text-to-video evaluation needs captions from elsewhere"
-
-
-class RowFile:
-    """A file with one value per item, in order; an item's id is its split and row: `test-7`."""
-
-    def __init__(self, path: Path, split: str) -> None:
-        self.path = path
-        self.split = split
-
-    @cached_property
-    def values(self) -> Any:
-        values = read_value(self.path)
-        if not isinstance(values, np.ndarray | list) or (isinstance(values, np.ndarray) and values.ndim == 0):
-            raise DatasetError(f"{self.path} holds no rows of features")
-        return values
-
-    @property
-    def ids(self) -> list[str]:
-        return [f"{self.split}-{row}" for row in range(len(self.values))]
-
-    def __contains__(self, item: str) -> bool:
-        split, _, row = item.rpartition("-")
-        return split == self.split and row.isdecimal() and int(row) < len(self.values)
-
-    def __getitem__(self, item: str) -> Any:
-        return self.values[int(item.rpartition("-")[2])]
 
 
 @dataclass
-class MoEETree:
+class MoEETree(FileTree):
     """MSR-VTT's features by id, or LSMDC's by row."""
 
-    root: Path
-    dataset: str
-    kind: str = "moee"
-    _open: dict[str, list[FeatureFile | RowFile]] = field(default_factory=dict, repr=False)
+    kind: ClassVar[str] = "moee"
 
     @property
     def experts(self) -> Sequence[str]:
-        return tuple(expert for expert in EXPERTS if self._files(expert))
+        """The experts by the names of the published model."""
+        return tuple(expert for expert in EXPERTS if self.open_files(expert))
 
     @property
     def missing(self) -> Sequence[Missing]:
+        """Files of the dataset that are not here; captions never are."""
         if self.dataset == "MSRVTT":
             names = [(f"features of {expert}", MSRVTT[expert]) for expert in EXPERTS]
             names += [(f"the {part} list", f"{part}_list.txt") for part in ("train", "test")]
         else:
             names = [(f"{e} of {part}", LSMDC[part][e]) for part in LSMDC for e in EXPERTS]
-        missing = [Missing(w, self.root / n, WITHOUT) for w, n in names if not (self.root / n).is_file()]
+        paths = [(what, self.root / name) for what, name in names]
+        missing = [Missing(what, path, WITHOUT_EXPERT) for what, path in paths if not path.is_file()]
         return (*missing, Missing("raw captions", self.root, NO_CAPTIONS))
-
-    def ids(self, expert: str) -> Sequence[str]:
-        return unique_ids(file.ids for file in self._required_files(expert))
-
-    def read(self, expert: str, item: str) -> Track | Absent:
-        files = self._required_files(expert)
-        for file in files:
-            if item in file:
-                try:
-                    return self._track(expert, item, file)
-                except DatasetError as error:
-                    raise DatasetError(f"{item} in {file.path}: {error.message}", error.next_step) from None
-        return Absent(f"not in {files[0].path.name}")
-
-    def for_split(self, split: str) -> MoEETree:
-        return self
-
-    def source(self, expert: str) -> str:
-        paths = [file.path for file in self._required_files(expert)]
-        return ", ".join(f"{path.name}, {path.stat().st_size} bytes" for path in paths)
 
     @property
     def splits(self) -> Sequence[str]:
+        """The names of the lists, or of the splits that have rows."""
         if self.dataset == "MSRVTT":
             return SplitLists(self.root, self.dataset).names
         return tuple(part for part, names in LSMDC.items() if (self.root / names["visual"]).is_file())
 
     def split(self, name: str) -> Split:
+        """Return one split, without captions."""
         chosen = pick_split(name, self.splits)
         if self.dataset == "MSRVTT":
             items = SplitLists(self.root, self.dataset, read_captions=lambda item: ()).split(chosen).items
@@ -141,24 +96,24 @@ class MoEETree:
             items = tuple(Item(i) for i in RowFile(self.root / LSMDC[chosen]["visual"], chosen).ids)
         return Split(self.dataset, chosen, items, tuple(self.missing))
 
-    def caption_index(self, split: str) -> dict[str, int]:
-        return {}
-
     @property
     def word_feature_names(self) -> Sequence[str]:
-        return (WORDS,) if self._files(WORDS) else ()
+        """The one name of the word features."""
+        return (WORDS,) if self.open_files(WORDS) else ()
 
-    def word_features(self, name: str, item: str) -> list[Float32]:
-        if name not in self.word_feature_names:
-            known = ", ".join(self.word_feature_names) or "none"
-            raise DatasetError(f"{self.root} has no word features {name!r}; it has {known}")
-        for file in self._files(WORDS):
-            if item in file:
-                value = file[item]
-                return [as_word_rows(v, item) for v in (value if isinstance(value, list) else [value])]
-        return []
+    def open_word_files(self, name: str) -> list[FeatureFile | RowFile]:
+        """Return the files of the word features."""
+        return self.open_files(name)
 
-    def _track(self, expert: str, item: str, file: FeatureFile | RowFile) -> Track | Absent:
+    def open_files(self, expert: str) -> list[FeatureFile | RowFile]:
+        """Return MSR-VTT's file, or LSMDC's of each split."""
+        files: list[FeatureFile | RowFile] = [FeatureFile(self.root / MSRVTT.get(expert, ""))]
+        if self.dataset != "MSRVTT":
+            files = [RowFile(self.root / names.get(expert, ""), split) for split, names in LSMDC.items()]
+        return [file for file in files if file.path.is_file()]
+
+    def convert(self, expert: str, item: str, file: FeatureFile | RowFile) -> Track | Absent:
+        """Return an item's features; a face of zeros is absent, and zeros after a sound are cut off."""
         value = file[item]
         rows = as_rows(value)
         if expert == "face" and rows is not None and rows.size:
@@ -178,24 +133,6 @@ class MoEETree:
             return set()
         marks = np.asarray(read_value(path)).ravel()
         return {f"test-{row}" for row in np.flatnonzero(marks)}
-
-    def _required_files(self, expert: str) -> list[FeatureFile | RowFile]:
-        files = self._files(expert)
-        if not files:
-            raise DatasetError(
-                f"{self.root} has no expert {expert!r}; it has {', '.join(self.experts) or 'none'}"
-            )
-        return files
-
-    def _files(self, expert: str) -> list[FeatureFile | RowFile]:
-        if expert not in self._open:
-            files: list[FeatureFile | RowFile] = []
-            if self.dataset == "MSRVTT":
-                files = [FeatureFile(self.root / {**MSRVTT, WORDS: MSRVTT_WORDS}.get(expert, ""))]
-            else:
-                files = [RowFile(self.root / names.get(expert, ""), split) for split, names in LSMDC.items()]
-            self._open[expert] = [file for file in files if file.path.is_file()]
-        return self._open[expert]
 
 
 def open_moee(folder: Path, dataset: str | None = None) -> MoEETree:

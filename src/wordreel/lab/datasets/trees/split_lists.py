@@ -11,29 +11,26 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from wordreel.errors import DatasetError
-from wordreel.lab.datasets.trees.feature_files import FeatureFile, read_mapping
+from wordreel.lab.datasets.array_files import read_mapping
+from wordreel.lab.datasets.caption_pickles import parse_captions
+from wordreel.lab.datasets.trees.feature_files import FeatureFile
 from wordreel.lab.datasets.types import Caption, Item, Missing, Split
 
 LIST = re.compile(r"(?:final_)?(?:filtered_)?(?P<part>[A-Za-z0-9]+(?:_\d+)?)_list(?:_(?P<variant>\w+))?\.txt")
 CHALLENGE = re.compile(r"(?P<name>public_server_(?:val|test))\.txt")
 CAPTION_INDEX_FILES = {"jsfusion-val": "jsfusion_val_caption_idx.pkl"}  # id → the one caption that counts
-CAPTION_FILES = (
-    "raw-captions*.pkl",
-    "raw_captions*.pkl",
-    "split_raw_captions*.pkl",  # QuerYDSegments
-)
+CAPTION_FILES = ("raw-captions*.pkl", "raw_captions*.pkl", "split_raw_captions*.pkl")
 CAPTIONS_FOLDER = "structured-symlinks"  # QuerYD has one inside the folder of that name
 LSMDC = {
     "train": "LSMDC16_annos_training.csv",
     "val": "LSMDC16_annos_val.csv",
     "test": "LSMDC16_challenge_1000_publictect.csv",
 }
-MAX_PARTS = 100_000  # captions of an item, or words of a caption: transcripts are long
+NO_LISTS = "the features can be imported as one set without train and test"
+NO_CAPTIONS = "features and splits; text-to-video evaluation needs captions from elsewhere"
+NO_INDEX = "all other splits; this one comes with all captions of its videos"
 DATASETS_WITH_SUFFIXES = ("didemo",)  # their lists name files ("1_a.mov") where features have "1_a"
 
 
@@ -78,44 +75,6 @@ def pick_split(name: str, known: Sequence[str]) -> str:
     raise DatasetError(f"there is no split {name!r}; this folder lists {', '.join(known) or 'none'}")
 
 
-def sentences(value: Any) -> list[str]:
-    """The captions of one item: a list of word lists, a list of sentences, one word list, or one sentence.
-
-    >>> sentences([["a", "man"], ["he", "sings"]]), sentences(["a man", "a song"]), sentences(["a", "man"])
-    (['a man', 'he sings'], ['a man', 'a song'], ['a man'])
-    """
-    if isinstance(value, str | bytes):
-        return [_text(value)]
-    parts = _as_list(value)
-    if parts and all(isinstance(word, str | bytes) for word in parts):
-        words = [_text(word) for word in parts]
-        return words if any(" " in word.strip() for word in words) else [" ".join(words)]
-    texts, budget = [], 10 * MAX_PARTS
-    for part in parts:
-        tokens = [part] if isinstance(part, str | bytes) else _as_list(part)
-        budget -= len(tokens)  # checked in the loop: a small pickle can repeat one long list many times
-        if budget < 0:
-            raise DatasetError("more words than the captions of one item have")
-        if not all(isinstance(token, str | bytes) for token in tokens):
-            raise DatasetError("captions that are neither sentences nor lists of words")
-        texts.append(" ".join(map(_text, tokens)))
-    return texts
-
-
-def _as_list(value: Any) -> list[Any]:
-    if isinstance(value, np.ndarray) and value.ndim:
-        value = value.tolist()
-    if not isinstance(value, list | tuple):
-        raise DatasetError(f"captions are a {type(value).__name__}, not a list")
-    if len(value) > MAX_PARTS:
-        raise DatasetError(f"{len(value)} captions or words for one item; the limit is {MAX_PARTS}")
-    return list(value)
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-
-
 @dataclass
 class SplitLists:
     """The split lists of a folder with their captions: from its pickles, or from `read_captions`."""
@@ -134,31 +93,13 @@ class SplitLists:
     def missing(self) -> list[Missing]:
         missing = []
         if not self.names:
-            missing.append(
-                Missing(
-                    "split lists",
-                    self.folder / "train_list.txt",
-                    "the features can be imported as one set without train and test",
-                )
-            )
+            missing.append(("split lists", "train_list.txt", NO_LISTS))
         if self.read_captions is None and not self._caption_files():
-            missing.append(
-                Missing(
-                    "raw captions",
-                    self.folder / "raw-captions.pkl",
-                    "features and splits; text-to-video evaluation needs captions from elsewhere",
-                )
-            )
+            missing.append(("raw captions", "raw-captions.pkl", NO_CAPTIONS))
         for split, name in CAPTION_INDEX_FILES.items():
             if split in self.names and not (self.folder / name).is_file():
-                missing.append(
-                    Missing(
-                        f"which caption of each video counts in {split}",
-                        self.folder / name,
-                        "all other splits; this one comes with all captions of its videos",
-                    )
-                )
-        return missing
+                missing.append((f"which caption of each video counts in {split}", name, NO_INDEX))
+        return [Missing(what, self.folder / name, without) for what, name, without in missing]
 
     def split(self, name: str) -> Split:
         name = pick_split(name, self.names)
@@ -183,7 +124,7 @@ class SplitLists:
             self._caption_pickles = [FeatureFile(path, self.aliases) for path in self._caption_files()]
         for pickled in self._caption_pickles:
             if item in pickled:
-                return tuple(Caption(text) for text in sentences(pickled[item]) if text.strip())
+                return tuple(Caption(text) for text in parse_captions(pickled[item], item) if text.strip())
         return ()
 
     def caption_index(self, split: str) -> dict[str, int]:

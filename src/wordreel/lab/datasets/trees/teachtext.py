@@ -7,14 +7,15 @@ denoising_masks/denoise-*.pkl    id → 0 or 1 per caption: 1 where it is fit fo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from wordreel.errors import DatasetError
 from wordreel.lab.datasets.trees.ce import EXPECTED, FOLDER, PickledTree, dataset_from_path, is_pickled_tree
-from wordreel.lab.datasets.trees.feature_files import SUFFIXES, FeatureFile
+from wordreel.lab.datasets.trees.feature_files import SUFFIXES, FeatureFile, RowFile
 from wordreel.lab.datasets.trees.track_conversion import as_rows
 from wordreel.lab.datasets.types import Missing
 from wordreel.types import Bool, Float32
@@ -34,16 +35,15 @@ class TeacherEmbeddings:
 
 @dataclass
 class TeachTextTree(PickledTree):
-    kind: str = "teachtext"
-    expected: tuple[str, ...] = tuple(expert for expert in EXPECTED if expert not in NOT_RELEASED)
-    _extra: dict[str, FeatureFile] = field(default_factory=dict, repr=False)
+    """CE's tree with the features, teachers and caption masks of TeachText."""
+
+    kind: ClassVar[str] = "teachtext"
+    expected: ClassVar[Sequence[str]] = tuple(expert for expert in EXPECTED if expert not in NOT_RELEASED)
 
     @property
     def teachers(self) -> Sequence[str]:
         """The names of the teachers' files, without suffix."""
-        return tuple(
-            sorted(path.stem for path in (self.root / "teachers").glob("*") if path.suffix in SUFFIXES)
-        )
+        return tuple(sorted(self._extra_files("teachers")))
 
     @property
     def missing(self) -> Sequence[Missing]:
@@ -55,7 +55,7 @@ class TeachTextTree(PickledTree):
 
     def teacher_embeddings(self, teacher: str, item: str) -> TeacherEmbeddings | None:
         """A teacher's embeddings of an item; None if its file does not have the item."""
-        file = self._open(self.root / "teachers", teacher)
+        file = self._open("teachers", teacher)
         if item not in file:
             return None
         value = file[item]
@@ -68,20 +68,23 @@ class TeachTextTree(PickledTree):
 
     def caption_mask(self, name: str, item: str) -> Bool | None:
         """Which captions of an item are fit for training; None if the file does not have the item."""
-        in_folder = any(path.stem == name for path in (self.root / MASKS).glob("*"))
-        file = self._open(self.root / MASKS if in_folder else self.root, name)
+        file = self._open(MASKS if name in self._extra_files(MASKS) else "", name)
         if item not in file:
             return None
         return np.asarray(_vector(file[item]) != 0, bool)
 
-    def _open(self, folder: Path, name: str) -> FeatureFile:
+    def _extra_files(self, folder: str) -> dict[str, Path]:
+        files = (self.root / folder).glob("*")
+        return {path.stem: path for path in files if path.suffix in SUFFIXES}
+
+    def _open(self, folder: str, name: str) -> FeatureFile | RowFile:
         key = f"{folder}/{name}"
-        if key not in self._extra:
-            paths = [path for path in folder.glob("*") if path.stem == name and path.suffix in SUFFIXES]
-            if not paths:
-                raise DatasetError(f"there is no {name!r} in {folder}")
-            self._extra[key] = FeatureFile(paths[0], self.aliases)
-        return self._extra[key]
+        if key not in self._opened:
+            path = self._extra_files(folder).get(name)
+            if path is None:
+                raise DatasetError(f"there is no {name!r} in {self.root / folder}")
+            self._opened[key] = [FeatureFile(path, self.aliases)]
+        return self._opened[key][0]
 
 
 def open_teachtext(folder: Path, dataset: str | None = None) -> TeachTextTree:

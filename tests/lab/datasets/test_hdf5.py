@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wordreel.errors import DatasetError
-from wordreel.lab.datasets.trees.hickle import read_hickle
+from wordreel.lab.datasets.hdf5 import read_hickle
 
 h5py = pytest.importorskip("h5py")
 

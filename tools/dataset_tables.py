@@ -1,4 +1,4 @@
-"""`python -m wordreel.lab.datasets.docs_tables FILE.md`: write the tables of protocols and files into a page.
+"""`python -m tools.dataset_tables FILE.md`: write the tables of protocols and files into a page.
 
 The tables go between `<!-- protocols -->` or `<!-- files -->` and the next `<!-- end -->`.
 """
@@ -30,7 +30,7 @@ def file_table() -> str:
     rows = [
         f"| {dataset} | {file.what} | {', '.join(f'`{name}`' for name in file.names)} | {file.without} |\n"
         for dataset, data in DATASETS.items()
-        for file in data.files
+        for file in data.files.values()
     ]
     return "| dataset | file | names | without it |\n|---|---|---|---|\n" + "".join(rows)
 

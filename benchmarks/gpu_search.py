@@ -25,7 +25,6 @@ from typing import Any
 
 import torch
 
-from wordreel.index import cuda_kernels
 from wordreel.index.cuda import DeviceItems
 
 CENTRES = 20_000
@@ -142,7 +141,6 @@ def measure(count: int, dim: int, batch: int, k: int, repeat: int, device: str) 
     return {
         "device": torch.cuda.get_device_name() if device != "cpu" else "cpu",
         "torch": torch.__version__,
-        "fused_kernel": cuda_kernels.READY and device != "cpu",
         "items": count,
         "dim": dim,
         "k": k,

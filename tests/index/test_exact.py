@@ -86,22 +86,6 @@ def test_scores_of_all_items_are_searched_as_the_items_are(seed):
                 np.testing.assert_array_equal(found.plain.scores, expected.plain.scores)
 
 
-@pytest.mark.parametrize("held", [(True, False, True), (False, True, False), (True, True, True)])
-def test_a_resident_index_has_the_same_scores_to_the_bit(held):
-    rng = np.random.default_rng(0)
-    videos = rng.normal(size=(50, 3, 384)).astype(np.float32)
-    available = rng.random((50, 3)) < np.array(held)
-    videos[~available] = 0
-    query, weights = rng.normal(size=(2, 3, 384)).astype(np.float32), np.ones((2, 3), np.float32)
-    index = ExactIndex(videos, available, resident=True)
-    for rows in (slice(None), slice(7, 30), np.array([3, 40, 3])):
-        np.testing.assert_array_equal(
-            index.scores(query, weights, rows), ExactIndex(videos, available).scores(query, weights, rows)
-        )
-    copied = not any(np.shares_memory(block, videos) for _, block in index._held)
-    assert copied is (not all(held)), "columns side by side are read where they are"
-
-
 def test_a_correction_of_another_gallery_is_refused():
     index = ExactIndex(np.zeros((2, 1, 3), np.float32), np.ones((2, 1), bool))
     one = np.ones((1, 1, 3), np.float32), np.ones((1, 1), np.float32)

@@ -149,19 +149,14 @@ def test_a_search_scores_more_items_the_less_its_codes_tell():
     assert counts[0] < counts[1] < counts[2]
 
 
-def test_the_penalty_of_a_filter_and_a_bias_is_made_once(index):
+def test_a_penalty_holds_the_same_bias_whatever_the_filter(index):
     rng = np.random.default_rng(4)
     bias, allowed = rng.random(3_000).astype(np.float32), rng.random(3_000) < 0.5
-    (first,), (again,), (plain,) = (
-        index._penalty(allowed, bias),
-        index._penalty(allowed, bias),
-        index._penalty(None, bias),
-    )
-    assert first is again
-    assert first.bias is plain.bias
-    assert first.count == np.count_nonzero(allowed)
-    np.testing.assert_array_equal(first.values, np.where(allowed, bias, np.inf))
-    assert index._penalty(np.ones(3_000, bool), None) == [None]
+    (filtered,), (plain,) = index._penalties(allowed, bias), index._penalties(None, bias)
+    assert filtered.bias is plain.bias
+    assert filtered.count == np.count_nonzero(allowed)
+    np.testing.assert_array_equal(filtered.of(slice(None)), np.where(allowed, bias, np.inf))
+    assert index._penalties(np.ones(3_000, bool), None) == [None]
 
 
 @pytest.mark.parametrize("corrected", [False, True])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.index.naive import check_search, correction_of, unit_vectors, whole_numbers
 
-from wordreel.index import groups, int8, int8_bounds
+from wordreel.index import groups, int8
 
 
 def built(folder, case):
@@ -18,11 +18,10 @@ def small(monkeypatch):
         monkeypatch.setattr(int8, "FEW", int(rng.integers(0, 12)))
         monkeypatch.setattr(groups, "FEW", int(rng.integers(0, 12)))
         monkeypatch.setattr(groups, "BLOCK", int(rng.integers(1, 100)))
-        monkeypatch.setattr(int8, "TILE", 64 * int(rng.integers(1, 4)))
+        monkeypatch.setattr(int8, "TILE", int(rng.integers(1, 200)))
         monkeypatch.setattr(int8, "BATCH", int(rng.integers(1, 5)))
         monkeypatch.setattr(int8, "SINGLY", int(rng.integers(0, 4)))
-        monkeypatch.setattr(int8, "BOUNDS", int(rng.integers(1, 600)))
-        monkeypatch.setattr(int8, "EXTRA", int(rng.integers(0, 3)))
+        monkeypatch.setattr(int8, "PROMISING", int(rng.integers(1, 4)))
         monkeypatch.setattr(int8, "RESCORED", int(rng.integers(1, 40)))
 
     return choose
@@ -53,16 +52,14 @@ def test_bounds_hold_for_items_that_codes_describe_badly(seed):
     items = (rng.normal(size=(128, 40)) ** 5 * 10.0 ** rng.integers(-20, 3, (128, 1))).astype(np.float32)
     items[3] = 0
     queries = (rng.normal(size=(3, 40)) ** 3).astype(np.float32)
-    tile = int8_bounds.quantise(items, 128)
-    stored = tile.view(tile.codes[None], lambda part: part[None, None])
+    tile = int8.Tile(slice(0, 128), *int8.quantise(items))
     values = rng.normal(size=128).astype(np.float32)
-    for penalty in (None, groups.Penalty(values, float(np.abs(values).max()))):
-        rounded = int8_bounds.RoundedQueries.of(queries)
-        bounds, maxima = int8_bounds.Tiles(0, 128, stored).upper_bounds(rounded, penalty)
+    for penalty in (None, groups.Penalty(128, values)):
+        rounded = int8.RoundedQueries.of(queries)
+        bounds = tile.upper_bounds(rounded, penalty)
         scores = queries.astype(float) @ items.astype(float).T
         scores -= 0 if penalty is None else values
-        assert (bounds[0].astype(float) * rounded.step >= scores).all()
-        np.testing.assert_array_equal(maxima[0], bounds[0].reshape(3, 2, 64).max(axis=2))
+        assert (bounds.astype(float) * rounded.step >= scores).all()
 
 
 def test_most_items_are_not_scored_again(tmp_path, monkeypatch):
@@ -83,7 +80,7 @@ def test_most_items_are_not_scored_again(tmp_path, monkeypatch):
     assert 10 <= sum(scored) < 400
 
 
-@pytest.mark.parametrize("name", ["codes.bin", "error.bin", "rows.bin", "groups.json", "limits.json"])
+@pytest.mark.parametrize("name", ["codes.bin", "numbers.bin", "rows.bin", "groups.json"])
 def test_files_that_were_cut_or_emptied_are_refused(name, tmp_path, monkeypatch):
     monkeypatch.setattr(int8, "FEW", 2)
     case = unit_vectors(np.random.default_rng(0), 100)

@@ -15,10 +15,11 @@ the item and the query rescaled for that group (`availability_groups`, `group_qu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,9 @@ from wordreel.progress import ProgressCallback
 from wordreel.types import Bool, Float32, Int64
 from wordreel.util.lru_cache import LRUCache
 
-CUT = 16  # filters and biases that a parted index holds in parts
+T = TypeVar("T")
+
+DERIVED = 16  # filters and biases of which an index holds what it made of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +62,7 @@ class Best:
     rests: Sequence[Rest] | None = None  # of each query, where more is known than that they are not as good
 
     def rest(self, query: int) -> Rest:
-        """Of one query, what the other items may score: as sure as the index is exact."""
+        """Return an upper bound on the scores of items not returned. Reliable only for exact indexes."""
         if self.rests is not None:
             return self.rests[query]
         last = float(self.scores[query, -1]) if self.rows.shape[1] else np.inf
@@ -121,25 +124,53 @@ class Index(ABC):
         A gated correction costs a second search for the queries that it holds for.
         """
         check_correction(correction, len(self))
-        if correction is None or correction.active is None:
-            bias = None if correction is None else correction.bias
-            found = self.best(vectors, weights, k, allowed, bias)
-            held = np.full(len(vectors), correction is not None)
-            plain = found if correction is None else None
-            return IndexResult(found.rows, found.scores, found.rests, corrected=held, plain=plain)
-        plain = self.best(vectors, weights, k, allowed)
-        opened = gate(plain, correction.active)
-        if not opened.any():
-            return IndexResult(plain.rows, plain.scores, plain.rests, corrected=opened, plain=plain)
-        fixed = self.best(vectors[opened], weights[opened], k, allowed, correction.bias)
-        rows, scores = plain.rows.copy(), plain.scores.copy()
-        rows[opened], scores[opened] = fixed.rows, fixed.scores
-        corrected = iter(range(len(fixed.rows)))
-        rests = [
-            fixed.rest(next(corrected)) if held else plain.rest(query)
-            for query, held in enumerate(opened.tolist())
-        ]
-        return IndexResult(rows, scores, rests, corrected=opened, plain=plain)
+
+        def best(some: slice | Bool, bias: Float32 | None) -> Best:
+            return self.best(vectors[some], weights[some], k, allowed, bias)
+
+        return search_corrected(best, len(vectors), correction)
+
+
+def search_corrected(
+    best: Callable[[slice | Bool, Float32 | None], Best], queries: int, correction: Correction | None
+) -> IndexResult:
+    """Search plainly, corrected or behind a gate: `best` searches for some of the queries, with a bias."""
+    every = slice(None)
+    if correction is None or correction.active is None:
+        found = best(every, None if correction is None else correction.bias)
+        held = np.full(queries, correction is not None)
+        plain = found if correction is None else None
+        return IndexResult(found.rows, found.scores, found.rests, corrected=held, plain=plain)
+    plain = best(every, None)
+    opened = gate(plain, correction.active)
+    if not opened.any():
+        return IndexResult(plain.rows, plain.scores, plain.rests, corrected=opened, plain=plain)
+    fixed = best(opened, correction.bias)
+    rows, scores = plain.rows.copy(), plain.scores.copy()
+    rows[opened], scores[opened] = fixed.rows, fixed.scores
+    rests = [plain.rest(query) for query in range(queries)]
+    for number, query in enumerate(np.flatnonzero(opened)):
+        rests[query] = fixed.rest(number)
+    return IndexResult(rows, scores, rests, corrected=opened, plain=plain)
+
+
+class DerivedArrays(Generic[T]):
+    """What is made of arrays over all rows: the same objects each time for the same array."""
+
+    def __init__(self, derive: Callable[[NDArray[Any]], list[T]], parts: int) -> None:
+        self._derive, self._parts = derive, parts
+        # An array is held with what is made of it, so that no other array can have the same id.
+        self._known: LRUCache[int, tuple[object, list[T]]] = LRUCache(DERIVED)
+
+    def of(self, whole: NDArray[Any] | None) -> list[T] | list[None]:
+        """Return what is made of an array, for each part of the index; Nones of None."""
+        if whole is None:
+            return [None] * self._parts
+        known = self._known.get(id(whole))
+        if known is None:
+            known = whole, self._derive(whole)
+            self._known.put(id(whole), known)
+        return known[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +217,10 @@ class PartedIndex(Index):
     def __init__(self, parts: Sequence[Index]) -> None:
         self.parts = tuple(parts)
         self._edges = np.cumsum([0, *map(len, self.parts)])
-        self._cut: LRUCache[int, tuple[object, list[NDArray[Any] | None]]] = LRUCache(CUT)
+        edges = list(pairwise(self._edges.tolist()))
+        self._slices = DerivedArrays[NDArray[Any]](
+            lambda whole: [whole[low:high] for low, high in edges], len(self.parts)
+        )
 
     @property
     def exact(self) -> bool:
@@ -213,7 +247,7 @@ class PartedIndex(Index):
         bias: Float32 | None = None,
     ) -> Best:
         found = []
-        own = zip(self.parts, self._edges, self._slices(allowed), self._slices(bias), strict=False)
+        own = zip(self.parts, self._edges, self._slices.of(allowed), self._slices.of(bias), strict=False)
         for part, low, some, biases in own:
             one = part.best(vectors, weights, k, some, biases)
             rests = [one.rest(query) for query in range(len(vectors))]
@@ -221,25 +255,15 @@ class PartedIndex(Index):
             found.append(Best(np.where(one.rows < 0, -1, one.rows + low), one.scores, moved))
         return merge_best(found, k)
 
-    def _slices(self, whole: NDArray[Any] | None) -> list[NDArray[Any] | None]:
-        """An array of all rows cut for the parts: the same objects each time, by which they know it again."""
-        if whole is None:
-            return [None] * len(self.parts)
-        known = self._cut.get(id(whole))
-        if known is None:
-            edges = zip(self._edges, self._edges[1:], strict=False)
-            known = (whole, [whole[low:high] for low, high in edges])
-            self._cut.put(id(whole), known)
-        return known[1]
-
 
 def check_correction(correction: Correction | None, items: int) -> None:
+    """Raise a ValueError unless a correction is of so many items."""
     if correction is not None and not correction.fits(items):
         raise ValueError(f"a correction of {len(correction.bias)} items does not fit {items} items")
 
 
 def gate(plain: Best, active: Bool) -> Bool:
-    """`[queries]`: whether the plain best item of each query is active."""
+    """Return whether the plain best item of each query is active, `[queries]`."""
     if not len(active) or not plain.rows.shape[1]:
         return np.zeros(len(plain.rows), bool)
     first = plain.rows[:, 0]
@@ -247,7 +271,7 @@ def gate(plain: Best, active: Bool) -> Bool:
 
 
 def merge_best(parts: Sequence[Best], k: int) -> Best:
-    """The `k` best of several lists over different items; of equal scores the lower row first.
+    """Return the `k` best of several lists over different items; of equal scores the lower row first.
 
     >>> one = Best(np.array([[4, 0]]), np.array([[0.9, 0.2]], np.float32))
     >>> two = Best(np.array([[1, -1]]), np.array([[0.9, -np.inf]], np.float32))
@@ -269,12 +293,12 @@ def merge_best(parts: Sequence[Best], k: int) -> Best:
 
 
 def merge_rests(parts: Sequence[Rest]) -> Rest:
-    """What several searches over different items say together."""
+    """Return what several searches over different items say together."""
     return Rest(np.concatenate([part.rows for part in parts]), max(part.most for part in parts))
 
 
 def availability_groups(available: Bool) -> list[tuple[Bool, Int64]]:
-    """Each pattern of available experts `[experts]` with its rows, in order; at most 2^experts groups.
+    """Return each pattern of available experts `[experts]` with its rows, in order; at most 2^experts groups.
 
     >>> groups = availability_groups(np.array([[True, True], [True, False], [True, True]]))
     >>> [(pattern.tolist(), rows.tolist()) for pattern, rows in groups]
@@ -290,7 +314,7 @@ def availability_groups(available: Bool) -> list[tuple[Bool, Int64]]:
 
 
 def group_queries(vectors: Float32, weights: Float32, pattern: Bool) -> Float32:
-    """Queries `[q, experts · dim]` whose inner product with an item of this pattern is the similarity.
+    """Return queries `[q, experts · dim]` whose inner product with an item of this pattern is the similarity.
 
     Zeros where no expert is both wanted and available, as the similarity is 0 there.
 

@@ -25,7 +25,7 @@ from wordreel.util.checksum import write_checksums
 
 # What reading a damaged file may raise:
 DAMAGE = (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError)
-VERSION = 2
+VERSION = 3
 TAIL = 0.05  # share of rows that are not in the index at which it is built again
 
 

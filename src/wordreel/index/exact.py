@@ -2,8 +2,8 @@
 
 The score of an item is the mixture similarity, less the item's bias where a correction is given. Equal
 scores keep the order of the items. Cost per query: one pass over the vectors, O(items · experts · dim),
-without the experts that no item has; a correction adds one subtraction per score, a gated one also a second
-list of the best.
+without the experts that no item has; a correction adds one subtraction per score, a gated one a second pass
+for the queries that it holds for.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.index.base import Best, Correction, Index, IndexResult, check_correction, gate
+from wordreel.index.base import Best, Correction, Index, IndexResult, check_correction, search_corrected
 from wordreel.index.topk import rank_nan_last, topk_ids
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.types import Bool, Float32
 
 BLOCK = 16_384
 GATHERED = 256  # rows, from here and there, copied at once
-COPIED = 32 * 2**20  # bytes of vectors that an index in a server copies side by side
 
 
 class ExactIndex(Index):
@@ -28,29 +27,21 @@ class ExactIndex(Index):
 
     name = "exact"
 
-    def __init__(self, vectors: Float32, available: Bool, resident: bool = False) -> None:
-        """A `resident` index, in a program that answers many queries, copies the columns of a few items that
-        are read at every query, if they do not lie side by side: half the time of a product is reading."""
+    def __init__(self, vectors: Float32, available: Bool) -> None:
         if vectors.ndim != 3 or available.shape != vectors.shape[:2]:
             raise ValueError(
                 f"vectors {vectors.shape} and availability {available.shape} do not fit together"
             )
         self._vectors = vectors.reshape(len(vectors), vectors.shape[1] * vectors.shape[2])
-        self._available, self._resident = available, resident
+        self._available = available
 
     @cached_property
-    def _held(self) -> list[tuple[slice, Float32]]:
-        """The columns of neighbouring experts that some item has, and what they hold; all others hold
-        zeros."""
-        held = np.concatenate([[False], self._available.any(axis=0), [False]])
+    def _used(self) -> list[slice]:
+        """The columns of neighbouring experts that some item has; all others hold zeros."""
+        used = np.concatenate([[False], self._available.any(axis=0), [False]])
         dim = self._vectors.shape[1] // max(1, self._available.shape[1])
-        edges = np.flatnonzero(np.diff(held)) * dim
-        columns = [slice(int(low), int(high)) for low, high in edges.reshape(-1, 2)]
-        blocks = [(some, np.asarray(self._vectors)[:, some]) for some in columns]
-        copied = sum(block.nbytes for _, block in blocks)
-        if not self._resident or not 0 < copied < min(COPIED, self._vectors.nbytes):
-            return blocks
-        return [(some, np.ascontiguousarray(block)) for some, block in blocks]
+        edges = np.flatnonzero(np.diff(used)) * dim
+        return [slice(int(low), int(high)) for low, high in edges.reshape(-1, 2)]
 
     @property
     def exact(self) -> bool:
@@ -70,28 +61,15 @@ class ExactIndex(Index):
         allowed: Bool | None = None,
         bias: Float32 | None = None,
     ) -> Best:
-        return self.search(vectors, weights, k, allowed, None if bias is None else Correction(bias))
-
-    def search(
-        self,
-        vectors: Float32,
-        weights: Float32,
-        k: int,
-        allowed: Bool | None = None,
-        correction: Correction | None = None,
-    ) -> IndexResult:
-        """The `k` best items by corrected score, a gated correction in the same pass.
+        """As `Index.best`, in one pass.
 
         >>> items = np.eye(3, dtype=np.float32)[:, None, :]
         >>> index = ExactIndex(items, np.ones((3, 1), bool))
-        >>> index.search(items[1:2], np.ones((1, 1), np.float32), k=2).rows
+        >>> index.best(items[1:2], np.ones((1, 1), np.float32), k=2).rows
         array([[1, 0]])
         """
-        check_correction(correction, len(self))
-        active = None if correction is None else correction.active
         flat = flatten_queries(vectors, weights)
-        plain = _Running(len(flat), k) if correction is None or active is not None else None
-        fixed = _Running(len(flat), k) if correction is not None else None
+        running = _Running(len(flat), k)
         for start in range(0, len(self), BLOCK):
             block = slice(start, min(start + BLOCK, len(self)))
             if allowed is not None and not allowed[block].any():
@@ -99,30 +77,14 @@ class ExactIndex(Index):
             scores = self._plain(flat, weights, block)
             if allowed is not None:
                 scores[:, ~allowed[block]] = -np.inf
-            if plain is not None:
-                plain.take(scores, start)
-            if fixed is not None and correction is not None:
-                scores -= correction.bias[block]
-                fixed.take(scores, start)
-        uncorrected = None if plain is None else plain.best()
-        if uncorrected is None:
-            assert fixed is not None  # noqa: S101 - there is always one of the two
-            best = fixed.best()
-            return IndexResult(best.rows, best.scores, corrected=np.ones(len(flat), bool))
-        if fixed is None or active is None:
-            nothing = np.zeros(len(flat), bool)
-            rows, scores = uncorrected.rows, uncorrected.scores
-            return IndexResult(rows, scores, corrected=nothing, plain=uncorrected)
-        best, opened = fixed.best(), gate(uncorrected, active)
-        rows = np.where(opened[:, None], best.rows, uncorrected.rows)
-        scores = np.where(opened[:, None], best.scores, uncorrected.scores)
-        return IndexResult(rows, scores, corrected=opened, plain=uncorrected)
+            running.take(scores if bias is None else scores - bias[block], start)
+        return running.best()
 
     def _plain(self, flat: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
         if isinstance(rows, slice):  # a view: what is not multiplied is not read either
             top = np.zeros((len(flat), len(range(*rows.indices(len(self))))), np.float32)
-            for some, block in self._held:
-                top += flat[:, some] @ block[rows].T
+            for some in self._used:
+                top += flat[:, some] @ np.asarray(self._vectors)[rows, some].T
         else:
             top = self._products(flat, rows)
         return rank_nan_last(divide(top, weights @ self._available[rows].T.astype(np.float32)))
@@ -139,7 +101,7 @@ class ExactIndex(Index):
 def search_scores(
     scores: Float32, k: int, allowed: Bool | None = None, correction: Correction | None = None
 ) -> IndexResult:
-    """`ExactIndex.search` from the plain `scores [queries, n]` of all its items.
+    """Return what `ExactIndex.search` does from the plain `scores [queries, n]` of all its items.
 
     >>> search_scores(np.array([[0.2, 0.9, 0.2]], np.float32), k=2).rows
     array([[1, 0]])
@@ -147,23 +109,15 @@ def search_scores(
     check_correction(correction, scores.shape[1])
     if allowed is not None:
         scores = np.where(allowed, scores, np.float32(-np.inf))
-    if correction is None:
-        plain = _best_of(scores, k)
-        nothing = np.zeros(len(scores), bool)
-        return IndexResult(plain.rows, plain.scores, corrected=nothing, plain=plain)
-    fixed = _best_of(scores - correction.bias, k)
-    if correction.active is None:
-        return IndexResult(fixed.rows, fixed.scores, corrected=np.ones(len(scores), bool))
-    plain = _best_of(scores, k)
-    opened = gate(plain, correction.active)
-    rows = np.where(opened[:, None], fixed.rows, plain.rows)
-    return IndexResult(
-        rows, np.where(opened[:, None], fixed.scores, plain.scores), corrected=opened, plain=plain
-    )
+
+    def best(some: slice | Bool, bias: Float32 | None) -> Best:
+        return _best_of(scores[some] if bias is None else scores[some] - bias, k)
+
+    return search_corrected(best, len(scores), correction)
 
 
 def _best_of(scores: Float32, k: int) -> Best:
-    """The `k` best of all items; rows past the end of a short gallery are -1."""
+    """Return the `k` best of all items; rows past the end of a short gallery are -1."""
     head = topk_ids(scores, k)
     best = np.take_along_axis(scores, head, axis=1)
     if (short := k - head.shape[1]) > 0:

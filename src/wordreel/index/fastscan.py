@@ -262,7 +262,7 @@ class FastScanItems:
             some = places[len(scores) : end]
             added = self._full.take(some) @ query
             if penalty is not None:
-                added -= penalty.values[some]
+                added -= penalty.of(some)
             scores = np.concatenate([scores, added])
             errors = scores - near[: len(scores)]
             most = float(near[len(scores)] + errors.mean() + DEVIATIONS * errors.std())

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from wordreel.index.base import (
     Best,
+    DerivedArrays,
     QuerySample,
     Rest,
     availability_groups,
@@ -30,28 +31,35 @@ from wordreel.index.base import (
 )
 from wordreel.index.exact import FullVectorIndex
 from wordreel.types import Bool, Float32, Float64, Int64
-from wordreel.util.lru_cache import LRUCache
 
 FEW = 1_024  # allowed items that are scored directly
 SMALL = 16_384  # items of a group of which nothing is said that were not returned
 BLOCK = 1_024  # items scored at once
 LAYOUT, ROWS = "groups.json", "rows.bin"
-BIASES = 8  # that are held in the order of the groups
 
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
     """What is subtracted from the items' scores: a bias, infinity for items that are not allowed."""
 
-    values: Float32  # [n]
-    largest: float  # absolute, of the finite ones
-    bias: Float32 | None = None  # [n]; the same array whatever the filter
-    allowed: Bool | None = None  # [n]; None if all items are
+    items: int
+    bias: Float32 | None = None  # [items]; the same array whatever the filter
+    allowed: Bool | None = None  # [items]; None if all items are
+
+    def of(self, places: Int64 | slice) -> Float32:
+        """Return the penalties of some items."""
+        bias = np.float32(0) if self.bias is None else self.bias[places]
+        return np.where(True if self.allowed is None else self.allowed[places], bias, np.float32(np.inf))
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest finite penalty, absolute."""
+        return 0.0 if self.bias is None else float(np.abs(self.bias).max(initial=0))
 
     @cached_property
     def count(self) -> int:
         """How many items are allowed."""
-        return len(self.values) if self.allowed is None else int(np.count_nonzero(self.allowed))
+        return self.items if self.allowed is None else int(np.count_nonzero(self.allowed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +125,7 @@ class FullVectors:
             rough = items @ query
             doubt = (self.dim + 2) * 2.0**-23 * length * float(_row_norms(items).max())
             if penalty is not None:
-                rough -= penalty.values[some]
+                rough -= penalty.of(some)
                 doubt += 2.0**-22 * penalty.largest
             edge = best.last
             if len(some) > best.k:
@@ -125,7 +133,7 @@ class FullVectors:
             near = np.flatnonzero((rough >= edge - doubt) & (rough > -np.inf))
             scores = items[near].astype(np.float64) @ wide
             if penalty is not None:
-                scores -= penalty.values[some[near]]
+                scores -= penalty.of(some[near])
             best.take(some[near], scores)
 
 
@@ -201,9 +209,7 @@ class GroupedIndex(FullVectorIndex):
         self._exact = exact
         super().__init__(vectors, available)
         self._groups = sorted(groups, key=lambda group: -len(group.full))
-        # A bias is held with what is made of it, so that no other array can have the same id.
-        self._known: LRUCache[int, tuple[object, list[Penalty]]] = LRUCache(BIASES)
-        self._penalties: LRUCache[tuple[int, int], tuple[object, list[Penalty | None]]] = LRUCache(BIASES)
+        self._own = DerivedArrays[NDArray[Any]](self._cut, len(self._groups))
 
     @property
     def exact(self) -> bool:
@@ -222,7 +228,7 @@ class GroupedIndex(FullVectorIndex):
         if not k:
             return found
         rests: list[list[Rest]] = [[] for _ in range(count)]
-        for group, penalty in zip(self._groups, self._penalty(allowed, bias), strict=True):
+        for group, penalty in zip(self._groups, self._penalties(allowed, bias), strict=True):
             queries = own_queries(QuerySample(vectors, weights), group.pattern, group.full)
             items = group.items
             if penalty is not None and penalty.count <= FEW:
@@ -236,46 +242,18 @@ class GroupedIndex(FullVectorIndex):
                 parts.append(Rest(group.full.rows[rest.rows], rest.most))
         return Best(found.rows, found.scores, [merge_rests(parts) for parts in rests])
 
-    def _penalty(self, allowed: Bool | None, bias: Float32 | None) -> list[Penalty | None]:
-        """The penalty of each group's items; None where nothing is subtracted. The same for the same arrays:
-        those of a library's removed clips and of its usual filters come with every search."""
-        key = id(allowed), id(bias)
-        known = self._penalties.get(key)
-        if known is None:
-            known = ((allowed, bias), self._make_penalty(allowed, bias))
-            self._penalties.put(key, known)
-        return known[1]
-
-    def _make_penalty(self, allowed: Bool | None, bias: Float32 | None) -> list[Penalty | None]:
+    def _penalties(self, allowed: Bool | None, bias: Float32 | None) -> list[Penalty | None]:
+        """Return the penalty of each group's items; None where nothing is subtracted."""
         if allowed is not None and allowed.all():
             allowed = None
         if allowed is None and bias is None:
             return [None] * len(self._groups)
-        found: list[Penalty | None] = []
-        for own in self._biases(bias):
-            if allowed is None:
-                found.append(own and Penalty(own.values, own.largest, own.values))
-                continue
-            mine = self._own(self._groups[len(found)], allowed)
-            values = np.where(mine, own.values if own else np.float32(0), np.float32(np.inf))
-            largest, bias = (own.largest, own.values) if own else (0.0, None)
-            found.append(Penalty(values, largest, bias, mine))
-        return found
+        parts = zip(self._groups, self._own.of(bias), self._own.of(allowed), strict=True)
+        return [Penalty(len(group.full), own, mine) for group, own, mine in parts]
 
-    def _biases(self, bias: Float32 | None) -> list[Penalty | None]:
-        """The bias of each group's items, the same arrays for the same bias."""
-        if bias is None:
-            return [None] * len(self._groups)
-        known = self._known.get(id(bias))
-        if known is None:
-            largest = float(np.abs(bias).max(initial=0))
-            parts = [Penalty(self._own(group, bias), largest) for group in self._groups]
-            known = (bias, parts)
-            self._known.put(id(bias), known)
-        return list(known[1])
-
-    def _own(self, group: Group, whole: NDArray[Any]) -> NDArray[Any]:
-        return whole if len(group.full) == len(self) else whole[group.full.rows]
+    def _cut(self, whole: NDArray[Any]) -> list[NDArray[Any]]:
+        alone = len(self._groups) == 1
+        return [whole if alone else whole[group.full.rows] for group in self._groups]
 
 
 def own_queries(queries: QuerySample, pattern: Bool, full: FullVectors) -> Float32:

@@ -9,18 +9,21 @@ all of whose parts are known. A search computes the upper bound of every item by
 scores the most promising items from the full vectors, and then every other item whose upper bound reaches
 the k-th of those scores. No item that was left out can be among the k best, whatever the data: recall is 1.
 
-Bounds are computed by `int8_bounds`. Files are mapped, not read.
+Codes lie in tiles `[dim, items]`, as the integer product of onnxruntime wants them: rounded queries have
+seven bits, so that two products fit the 16-bit sums of processors without VNNI. Files are mapped, not read.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wordreel.index.base import Index
 from wordreel.index.groups import (
@@ -36,18 +39,19 @@ from wordreel.index.groups import (
     stack,
     write_groups,
 )
-from wordreel.index.int8_bounds import BLOCK, TILE, Int8Codes, RoundedQueries, Tiles, padded, quantise
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.types import Bool, Float32, Float64, Int64
+from wordreel.types import Bool, Float32, Float64
 
 FEW = 256  # items of a group that are scored directly
+TILE = 32_768  # items
 BATCH = 64  # queries multiplied at once ...
 SINGLY = 6  # ... of which there are more than these: a few are faster one by one
-BOUNDS = 1 << 25  # bounds in memory at the same time
-EXTRA = 6  # blocks beyond k that are looked into first
+PROMISING = 4  # times k: items that are scored first
 RESCORED = 1_024  # items scored from the full vectors at once
-FILES = ("codes.bin", "scale.bin", "sums.bin", "error.bin")
-LIMITS = "limits.json"
+STEPS = 63  # of a query to each side
+ZERO = 64  # the code of 0 in a query
+CODES, NUMBERS = "codes.bin", "numbers.bin"
+ROUNDING = 2.0**-20  # of the largest terms: 16 units in the last place of float32, more than all roundings
 
 
 @dataclass(frozen=True)
@@ -65,15 +69,31 @@ class _Builder:
     ) -> None:
         write_groups(folder, available)
         large = [full for _, full in read_groups(folder, vectors) if has_codes(full)]
-        write_codes(folder, large, on_progress)
+        done, total = 0, sum(map(len, large))
+        with ExitStack() as opened:
+            codes, numbers = (opened.enter_context((folder / name).open("wb")) for name in (CODES, NUMBERS))
+            for full in large:
+                for start in range(0, len(full), TILE):
+                    tile, facts = quantise(full.take(slice(start, start + TILE)))
+                    tile.tofile(codes)
+                    facts.tofile(numbers)
+                    done += len(facts[0])
+                    if on_progress is not None:
+                        on_progress(Progress("compressing items", done, total))
 
     def open(self, folder: Path, vectors: Float32, available: Bool) -> Index:
         read = list(read_groups(folder, vectors))
-        coded = iter(open_codes(folder, [full for _, full in read if has_codes(full)]))
-        groups = [
-            Group(pattern, full, next(coded) if has_codes(full) else DirectItems(full))
-            for pattern, full in read
-        ]
+        large = [full for _, full in read if has_codes(full)]
+        codes = map_file(folder / CODES, np.int8, (sum(len(full) * full.dim for full in large),))
+        numbers = map_file(folder / NUMBERS, np.float32, (sum(4 * len(full) for full in large),))
+        groups, code, number = [], 0, 0
+        for pattern, full in read:
+            if not has_codes(full):
+                groups.append(Group(pattern, full, DirectItems(full)))
+                continue
+            items = Int8Items(full, codes[code:], numbers[number:])
+            groups.append(Group(pattern, full, items))
+            code, number = code + len(full) * full.dim, number + 4 * len(full)
         return GroupedIndex(self.name, vectors, available, groups, exact=True)
 
 
@@ -81,91 +101,99 @@ BUILDER = _Builder()
 
 
 def has_codes(full: FullVectors) -> bool:
-    """Whether a group is large enough to be stored as codes."""
+    """Return whether a group is large enough to be stored as codes."""
     return len(full) > FEW and full.dim > 0
 
 
-def write_codes(
-    folder: Path, groups: Sequence[FullVectors], on_progress: ProgressCallback | None = None
-) -> None:
-    """Write the codes of some groups."""
-    done, limits = 0, []
-    total = sum(map(len, groups))
-    with ExitStack() as opened:
-        files = [opened.enter_context((folder / name).open("wb")) for name in FILES]
-        for full in groups:
-            parts = []
-            for start in range(0, len(full), TILE):
-                items = full.take(slice(start, start + TILE))
-                tile = quantise(items, padded(len(items)))
-                for array, file in zip(tile.arrays, files, strict=True):
-                    array.tofile(file)
-                parts.append((tile.longest, float(tile.error.max())))
-                done += len(items)
-                if on_progress is not None:
-                    on_progress(Progress("compressing items", done, total))
-            limits.append(np.max(parts, axis=0).tolist())
-    (folder / LIMITS).write_text(json.dumps(limits))
+def quantise(items: Float32) -> tuple[NDArray[np.int8], Float32]:
+    """Return the codes `[dim, n]` of items, and `[4, n]`: s, s · Σ c · ZERO, ‖v − v̂‖ and ‖v̂‖, rounded up.
+
+    >>> codes, numbers = quantise(np.array([[1.0, -0.5]], np.float32))
+    >>> codes.ravel().tolist(), round(float(numbers[0, 0] * 127), 6), bool(numbers[2, 0] > 0)
+    ([127, -64], 1.0, True)
+    """
+    largest = np.abs(items).max(axis=1, initial=0)
+    scale = np.where(largest > 0, largest / np.float32(127), np.float32(1))
+    codes = np.clip(np.rint(items / scale[:, None]), -127, 127)
+    near = codes.astype(np.float64) * scale[:, None]
+    lengths = np.stack([np.linalg.norm(items - near, axis=1), np.linalg.norm(near, axis=1)])
+    numbers = np.concatenate([[scale, near.sum(axis=1) * ZERO], lengths]).astype(np.float32)
+    numbers[2:] = np.nextafter(numbers[2:], np.float32(np.inf))
+    return np.ascontiguousarray(codes.T.astype(np.int8)), numbers
 
 
-def open_codes(folder: Path, groups: Sequence[FullVectors]) -> list[Int8Items]:
-    """The codes of the groups that `write_codes` wrote. Raises ValueError if the files are not of these."""
-    sizes = [padded(len(full)) for full in groups]
-    total = sum(size * full.dim for size, full in zip(sizes, groups, strict=True))
-    codes = map_file(folder / FILES[0], np.int8, (total,))
-    numbers = [map_file(folder / name, np.float32, (sum(sizes),)) for name in FILES[1:]]
-    limits = np.array(json.loads((folder / LIMITS).read_text()), np.float64).reshape(-1, 2)
-    if len(limits) != len(groups) or not np.isfinite(limits).all():
-        raise ValueError(f"{folder / LIMITS} is damaged")
-    items: list[Int8Items] = []
-    code = start = 0
-    for full, size, (longest, largest_error) in zip(groups, sizes, limits.tolist(), strict=True):
-        own = codes[code : code + size * full.dim]
-        scale, sums, error = (part[start : start + size] for part in numbers)
-        items.append(Int8Items(full, Int8Codes(own, scale, sums, error, longest, largest_error)))
-        code, start = code + size * full.dim, start + size
-    return items
+@dataclass(frozen=True, eq=False)
+class RoundedQueries:
+    """Queries in whole steps, common to all of them, and how wrong that is."""
+
+    codes: Any  # [q, dim] uint8, ZERO is 0
+    step: float
+    length: float  # the largest ‖q‖
+    error: float  # the largest ‖q − q̂‖
+
+    @classmethod
+    def of(cls, queries: Float32) -> RoundedQueries:
+        wide = queries.astype(np.float64)
+        step = float(np.abs(wide).max(initial=0)) / STEPS or 1.0
+        whole = np.rint(wide / step)
+        error = np.linalg.norm(wide - whole * step, axis=1).max(initial=0)
+        length = np.linalg.norm(wide, axis=1).max(initial=0)
+        return cls((whole + ZERO).astype(np.uint8), step, float(length), float(error))
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """Some neighbouring items: `codes [dim, n]` and `numbers [4, n]`, as `quantise` returns them."""
+
+    places: slice
+    codes: Any
+    numbers: Float32
+
+    def upper_bounds(self, queries: RoundedQueries, penalty: Penalty | None) -> Float32:
+        """Return bounds of the scores `[q, n]`, in steps of the queries."""
+        scale, sums, error, length = self.numbers
+        # Of the true terms; what float32 may lose of them is added.
+        terms = 127 * len(self.codes) ** 0.5 * float(length.max()) * queries.step
+        terms += queries.length * float(error.max()) + (penalty.largest if penalty is not None else 0.0)
+        added = error * np.float32(queries.length / queries.step)
+        added += length * np.float32(queries.error / queries.step)
+        added -= sums
+        added += np.float32(ROUNDING * terms / queries.step)
+        if penalty is not None:
+            added -= penalty.of(self.places) * np.float32(1 / queries.step)
+        bounds = _product().run(None, {"queries": queries.codes, "codes": self.codes})[0].astype(np.float32)
+        bounds *= scale
+        bounds += added
+        return np.asarray(bounds, np.float32)
 
 
 class Int8Items:
     """A group's codes, and its full vectors for the last word."""
 
-    def __init__(self, full: FullVectors, stored: Int8Codes) -> None:
-        self._full = full
-        self._spans: list[Tiles] = []
-        place = start = 0
-        for count in (len(full) // TILE * TILE, len(full) % TILE):
-            if count:
-                width = min(TILE, padded(count))
-                end = start + -(-count // width) * width
-                self._spans.append(Tiles.of(stored, full.dim, slice(start, end), width, place, count))
-                place, start = place + count, end
+    def __init__(self, full: FullVectors, codes: NDArray[np.int8], numbers: Float32) -> None:
+        """`codes` and `numbers` are the files from where the group begins."""
+        self._full, self._codes, self._numbers = full, codes, numbers
+
+    def _tiles(self) -> Iterator[Tile]:
+        dim = self._full.dim
+        for start in range(0, len(self._full), TILE):
+            end = min(start + TILE, len(self._full))
+            codes = self._codes[start * dim : end * dim].reshape(dim, end - start)
+            yield Tile(slice(start, end), codes, self._numbers[4 * start : 4 * end].reshape(4, -1))
 
     def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
         running = [Running(k) for _ in queries]
         step = 1 if len(queries) <= SINGLY else BATCH
         for start in range(0, len(queries), step):
-            some = slice(start, start + step)
-            self._search(queries[some], penalty, floor[some], running[some])
+            rounded = RoundedQueries.of(queries[start : start + step])
+            for tile in self._tiles():
+                bounds = tile.upper_bounds(rounded, penalty)
+                for number, own in enumerate(bounds, start):
+                    self._refine(
+                        queries[number], running[number], float(floor[number]), penalty, tile.places.start,
+                        rounded.step, own,
+                    )  # fmt: skip
         return stack(running, k)
-
-    def _search(
-        self, queries: Float32, penalty: Penalty | None, floor: Float64, running: list[Running]
-    ) -> None:
-        rounded = RoundedQueries.of(queries)
-        for tiles in self._passes(len(queries)):
-            bounds, maxima = tiles.upper_bounds(rounded, penalty)
-            for m, one in enumerate(running):
-                self._refine(
-                    queries[m], one, float(floor[m]), penalty, tiles.place, rounded.step,
-                    bounds[:, m], maxima[:, m],
-                )  # fmt: skip
-
-    def _passes(self, queries: int) -> Iterator[Tiles]:
-        for tiles in self._spans:
-            at_once = max(1, BOUNDS // (queries * tiles.width))
-            for start in range(0, len(tiles.stored.codes), at_once):
-                yield tiles.some(start, start + at_once)
 
     def _refine(
         self,
@@ -173,41 +201,47 @@ class Int8Items:
         best: Running,
         floor: float,
         penalty: Penalty | None,
-        place: int,
+        first: int,
         step: float,
         bounds: Float32,
-        maxima: Float32,
     ) -> None:
-        """Score every item of `bounds [tiles, items]`, in steps of the query, that may be among the best."""
-        highest = maxima.ravel()
-        blocks = bounds.reshape(len(bounds), -1, BLOCK)
+        """Score every item of `bounds [n]`, in steps of the query, that may be among the best."""
         if np.isneginf(max(floor, best.last)):  # find a first floor among the most promising items
-            count = min(best.k + EXTRA, len(highest))
-            first = np.argpartition(-highest, count - 1)[:count]
-            places, above = _items_of(blocks, first)
-            count = min(4 * best.k, len(above))
-            chosen = places[np.argpartition(-above, count - 1)[:count]] + place
+            count = min(PROMISING * best.k, len(bounds))
+            promising = np.argpartition(-bounds, count - 1)[:count]
             sample = Running(best.k)
-            self._full.rescore(query, chosen[chosen < len(self._full)], penalty, sample)
+            self._full.rescore(query, promising + first, penalty, sample)
             floor = sample.last
         limit = _below(max(floor, best.last) / step)
-        places, above = _items_of(blocks, np.flatnonzero((highest >= limit) & (highest > -np.inf)))
-        near = np.flatnonzero((above >= limit) & (above > -np.inf))
-        near = near[np.argsort(-above[near])]
+        near = np.flatnonzero((bounds >= limit) & (bounds > -np.inf))
+        near = near[np.argsort(-bounds[near])]
         for start in range(0, len(near), RESCORED):
             some = near[start : start + RESCORED]
-            if above[some[0]] < _below(best.last / step):
+            if bounds[some[0]] < _below(best.last / step):
                 break
-            chosen = places[some] + place
-            self._full.rescore(query, chosen, penalty, best)
-
-
-def _items_of(blocks: Float32, chosen: Int64) -> tuple[Int64, Float32]:
-    """Places and bounds of all items of some blocks of `blocks [tiles, blocks of a tile, BLOCK]`."""
-    tile, inside = np.divmod(chosen, blocks.shape[1])
-    places = chosen[:, None] * BLOCK + np.arange(BLOCK)
-    return places.ravel(), blocks[tile, inside].ravel()
+            self._full.rescore(query, some + first, penalty, best)
 
 
 def _below(value: float) -> np.float32:
     return np.float32(np.nextafter(np.float32(value), np.float32(-np.inf)))
+
+
+@cache
+def _product() -> Any:
+    """Return an onnxruntime session: the product of queries `[q, dim]` and codes `[dim, n]`."""
+    import onnxruntime as ort
+    from onnx import TensorProto, helper
+
+    from wordreel.runtime.sessions import threads
+
+    queries = helper.make_tensor_value_info("queries", TensorProto.UINT8, ("queries", "dim"))
+    codes = helper.make_tensor_value_info("codes", TensorProto.INT8, ("dim", "items"))
+    product = helper.make_tensor_value_info("product", TensorProto.INT32, ("queries", "items"))
+    node = helper.make_node("MatMulInteger", ["queries", "codes"], ["product"])
+    graph = helper.make_graph([node], "product", [queries, codes], [product])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads()
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])

@@ -297,7 +297,7 @@ def open_index(gallery: Gallery, cache: IndexCache, resident: bool = False) -> O
     builder = builder_for(gallery.vectors)
     index = None if builder is None else cache.open(builder, gallery.vectors, gallery.available)
     if builder is None or index is None:
-        scan = ExactIndex(gallery.vectors, gallery.available, resident)
+        scan = ExactIndex(gallery.vectors, gallery.available)
         return OpenedIndex(scan, len(gallery.live_rows))
     return OpenedIndex(index, len(gallery.live_rows), cache.read(builder.name))
 

@@ -7,8 +7,8 @@ import pytest
 from tests.serve.conftest import MARK, opened, running
 
 from wordreel.errors import WordreelError
-from wordreel.serve.access import tokens
-from wordreel.serve.access.sessions import LASTS, Sessions
+from wordreel.serve import tokens
+from wordreel.serve.tokens import SESSION_SECONDS, Sessions
 
 TOKEN = "a token for tests"  # noqa: S105
 HASH = tokens.hash_token(TOKEN)
@@ -92,7 +92,7 @@ def test_sessions_end(tmp_path):
         False,
         False,
     ]
-    now[0] += LASTS + 60
+    now[0] += SESSION_SECONDS + 60
     assert not sessions.valid(last)
 
 

@@ -12,7 +12,7 @@ from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.embed.use import switch
 from wordreel.errors import NextStep, WordreelError
 from wordreel.library import Library
-from wordreel.serve import current_model
+from wordreel.serve import live
 from wordreel.serve import service as timing
 
 
@@ -38,7 +38,7 @@ def order(answer):
 
 
 def test_another_model_answers_once_it_is_used(site, library, monkeypatch):
-    monkeypatch.setattr(current_model, "open_model", lambda store, weights: Other())
+    monkeypatch.setattr(live, "open_model", lambda store, weights: Other())
     before = site.get("/api/search?text=red").json
     content = before["hits"][0]["content"]
     strip = site.get(f"/api/videos/{content}/match?text=red").json["scores"]
@@ -64,7 +64,7 @@ def test_a_model_that_cannot_be_opened_leaves_the_old_one_at_work(site, library,
     def broken(store, weights):
         raise WordreelError("it needs torch", NextStep("go back to the default model", command="use joint"))
 
-    monkeypatch.setattr(current_model, "open_model", broken)
+    monkeypatch.setattr(live, "open_model", broken)
     before = order(site.get("/api/search?text=red").json)
     with LibraryStore.open(library) as other:
         other.set_setting("model", "0000111122223333")

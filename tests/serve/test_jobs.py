@@ -14,11 +14,11 @@ from tests.serve.conftest import Model, ThreadWork, running, wait
 from wordreel.catalogue import jobs
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embed_library
-from wordreel.errors import LibraryError
+from wordreel.errors import WordreelError
 from wordreel.ingest.add import add
 from wordreel.media import Fence
-from wordreel.serve.jobs.process import JobProcess
 from wordreel.serve.jobs.queue import JobStopped
+from wordreel.serve.jobs.tasks import JobProcess
 
 
 @pytest.fixture
@@ -308,7 +308,7 @@ def test_a_queue_has_an_end(library, film, monkeypatch):
 def test_a_process_of_its_own(library):
     """The real way: a child that opens the library, says what is wrong, and goes when it is told to."""
     work = JobProcess(library)
-    with pytest.raises(LibraryError, match="no job is called 'nonsense'"):
+    with pytest.raises(WordreelError, match="no job is called 'nonsense'"):
         work("nonsense", {}, lambda progress: None, threading.Event())
     stop = threading.Event()
     told: list[dict] = []

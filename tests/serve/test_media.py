@@ -19,9 +19,8 @@ from tests.serve.conftest import running, wait
 from wordreel.errors import MediaError, NotMedia
 from wordreel.media.files import OpenFile
 from wordreel.media.types import MediaInfo
-from wordreel.serve.disk_cache import DiskCache
-from wordreel.serve.media_response import MediaResponse, media_type_of
-from wordreel.serve.thumbnails import Thumbnails
+from wordreel.serve.media_files import MediaResponse, media_type_of
+from wordreel.serve.pictures import DiskCache, Thumbnails
 
 
 @pytest.fixture

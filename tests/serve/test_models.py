@@ -8,7 +8,7 @@ from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.use import switch
 from wordreel.ingest.add_report import AddProgress
 from wordreel.progress import Progress
-from wordreel.serve import current_model
+from wordreel.serve import live
 from wordreel.serve.jobs.tasks import run_job
 
 
@@ -78,7 +78,7 @@ def test_searches_see_the_switch_when_the_job_has_ended(library, monkeypatch):
         with LibraryStore.open(library) as store:
             return {"embedded": switch(store, Other(), Other.fingerprint)}
 
-    monkeypatch.setattr(current_model, "open_model", lambda store, weights: Other())
+    monkeypatch.setattr(live, "open_model", lambda store, weights: Other())
     with running(library, work) as site:
         job = site.post("/api/models", {"model": "joint"}, MARK).json["job"]
         assert site.ended(job)["state"] == "done"

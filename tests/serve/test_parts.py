@@ -15,7 +15,7 @@ from wordreel.search.query import Query
 from wordreel.serve.live import LiveSearcher
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
-from wordreel.serve.track_cache import TrackCache
+from wordreel.serve.service import cached_tracks
 
 
 def test_searches_see_the_old_index_or_the_new(library):
@@ -82,13 +82,20 @@ def test_metrics_of_a_server(site):
 
 def test_tracks_in_memory_are_the_files(library):
     store = opened(library).store
-    remembered = TrackCache(store.track_files.load, max_bytes=2000)
+    loaded = []
+
+    def load(digest):
+        loaded.append(digest)
+        return store.track_files.load(digest)
+
+    load_cached = cached_tracks(load, max_bytes=2000)
     digests = list(store.track_files.all())
     for digest in digests * 2:
-        np.testing.assert_array_equal(remembered(digest).values, store.track_files.load(digest).values)
-        held = list(remembered._cached._values.values())
-        assert remembered._cached._held == sum(track.values.nbytes for track in held) <= 2000
-    assert len(held) > 1
+        np.testing.assert_array_equal(load_cached(digest).values, store.track_files.load(digest).values)
+    assert len(loaded) > len(set(loaded)) == len(digests), "the cache is bounded"
+    before = len(loaded)
+    load_cached(digests[-1])
+    assert len(loaded) == before, "the latest track is cached"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.serve.conftest import MARK, running
 
 from wordreel.experts.face_detection import DetectedFaces
 from wordreel.people.face_spans import centred
-from wordreel.serve.face_crops import FaceCrops, around, cut_face
+from wordreel.serve.pictures import FaceCrops, around, cut_face
 
 
 class TwoFaces:

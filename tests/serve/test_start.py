@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from wordreel.catalogue.store import LibraryStore
 from wordreel.cli.app import app
 from wordreel.cli.setup import serve as command
-from wordreel.serve.access import tokens
+from wordreel.serve import tokens
 
 
 @pytest.fixture

@@ -12,21 +12,19 @@ from starlette.types import ASGIApp
 
 from wordreel import __version__
 from wordreel.serve import problems
-from wordreel.serve.access.guard import Guard
-from wordreel.serve.access.headers import SecurityHeaders
+from wordreel.serve.guard import Guard
 from wordreel.serve.options import Options
 from wordreel.serve.page_files import page_files
 from wordreel.serve.routes import (
-    about,
+    ERRORS,
     banks,
     exports,
     jobs,
-    login,
     media,
     models,
     people,
-    saved,
     search,
+    server,
     tags,
     videos,
 )
@@ -60,15 +58,16 @@ def build_app(service: Service) -> ASGIApp:
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
+        responses=ERRORS,
     )
     app.state.service = service
     problems.install(app)
-    for part in (search, videos, media, exports, tags, saved, people, jobs, banks, models, about, login):
+    for part in (search, videos, media, exports, tags, people, jobs, banks, models, server):
         app.include_router(part.router)
     app.mount("/", page_files())
     guard = Guard(app, service.options, service.sessions, service.metrics)
     app.state.verifier = guard.verifier
-    return SecurityHeaders(guard)
+    return guard
 
 
 def build_server(service: Service) -> uvicorn.Server:

@@ -1,12 +1,25 @@
-"""How files are displayed: names, paths, folders, and the URLs of their pictures and bytes."""
+"""How files and hits are displayed: names, paths, the addresses of pictures, and hits as JSON objects.
+
+Hits are plain dictionaries with the fields of `schemas.HitModel`: a page of hits has two hundred objects, and
+validating what the program itself puts together would take as long as finding it.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import Any
 
-LONGEST = 255
+import numpy as np
+
+from wordreel.search.hits import Hit, Match, Reason, SequenceHit
+from wordreel.search.searcher import Searcher
+
+JsonObject = dict[str, Any]
+
+LONGEST_NAME = 255
 MAX_FOLDERS = 100
 
 
@@ -34,7 +47,7 @@ def safe_name(name: str) -> str:
     ('passwd', 'a.mp4', 'upload')
     """
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
-    clean = "".join(c for c in last if c.isprintable()).strip()[:LONGEST]
+    clean = "".join(c for c in last if c.isprintable()).strip()[:LONGEST_NAME]
     return clean if clean.strip(". ") else "upload"
 
 
@@ -58,3 +71,82 @@ def preview_url(content: str, start: float, end: float) -> str:
 
 def media_url(content: str) -> str:
     return f"/media/{content}"
+
+
+def hit_objects(
+    searcher: Searcher, hits: Sequence[Hit], weights: Sequence[float] | None, uploaded: dict[str, str]
+) -> list[JsonObject]:
+    """`weights` is the query's mixture of experts; None for look-alikes."""
+    shares = _expert_shares(searcher, [hit.content for hit in hits], weights)
+    return [_hit(hit, own, uploaded) for hit, own in zip(hits, shares, strict=True)]
+
+
+def reason_objects(why: Iterable[Reason]) -> list[JsonObject]:
+    """With the fields of `schemas.ReasonModel`."""
+    return [
+        {
+            "expert": reason.expert,
+            "share": round(finite(reason.share), 6),
+            "what": reason.what if reason.what.isascii() else display_path(reason.what),
+            "at": reason.at,
+        }
+        for reason in why
+    ]
+
+
+def _hit(hit: Hit, weights: dict[str, float], uploaded: dict[str, str]) -> JsonObject:
+    path, then = str(hit.path), None
+    if isinstance(hit, SequenceHit):
+        then = {"start": hit.then[0], "end": hit.then[1], "score": finite(hit.then_score)}
+    return {
+        "rank": hit.rank,
+        "score": finite(hit.score),
+        "confidence": hit.confidence,
+        "norm": hit.norm,
+        "content": hit.content,
+        "path": display_path(path),
+        "name": display_name(path, uploaded),
+        "kind": hit.kind,
+        "duration": hit.duration,
+        "analysis": hit.analysis,
+        "start": hit.start,
+        "end": hit.end,
+        "why": reason_objects(hit.why),
+        "weights": weights,
+        "thumb": thumb_url(hit.content, (hit.start + hit.end) / 2),
+        "preview": preview_url(hit.content, hit.start, hit.end),
+        "media": media_url(hit.content),
+        "then": then,
+        "like": {"start": hit.like[0], "end": hit.like[1]} if isinstance(hit, Match) else None,
+        "identical": isinstance(hit, Match) and hit.identical,
+    }
+
+
+def finite(value: float) -> float:
+    """JSON has no infinity."""
+    return value if isfinite(value) else 0.0
+
+
+def _expert_shares(
+    searcher: Searcher, contents: Sequence[str], weights: Sequence[float] | None
+) -> list[dict[str, float]]:
+    """w a / Σ w a: the mixture weight of each expert for each of these videos."""
+    if weights is None or not contents:
+        return [{} for _ in contents]
+    snapshot, experts = searcher.snapshot, searcher.model.experts
+    places, known = snapshot.video_places(snapshot.columns.numbers(contents))
+    available = np.zeros((len(contents), len(experts)), bool)
+    available[known] = snapshot.video_experts[places[known]]
+    return [mixture_shares(experts, (np.asarray(weights) * row).tolist()) for row in available]
+
+
+def mixture_shares(experts: Sequence[str], weights: Sequence[float]) -> dict[str, float]:
+    """Each expert's part of the sum of all `weights [experts]`; nothing where that is 0.
+
+    >>> mixture_shares(("appearance", "motion", "sound"), [1.0, 0.5, 0.0])
+    {'appearance': 0.6667, 'motion': 0.3333, 'sound': 0.0}
+    """
+    total = sum(weights)
+    if total <= 0:
+        return {}
+    return {expert: round(weight / total, 4) for expert, weight in zip(experts, weights, strict=True)}

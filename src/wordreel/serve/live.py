@@ -1,31 +1,67 @@
-"""The searcher of a server, swapped as a whole when the library changes: a search sees the old or the new."""
+"""What keeps a server current: its model and searcher, swapped when the library changes, and its replica.
+
+A search sees the old searcher or the new one.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 from wordreel.banks.choose_scoring import choose_scoring
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import check_model_fits, embedding_cache, outdated_error
 from wordreel.embed.embedding_cache import read_manifest
 from wordreel.errors import NextStep, WordreelError
+from wordreel.library import Library
+from wordreel.maintain.follow import published_generation
 from wordreel.models.base import Model
-from wordreel.models.model_store import in_use
+from wordreel.models.model_store import in_use, open_model
+from wordreel.runtime.store import WeightStore
 from wordreel.search.query import Query
 from wordreel.search.searcher import AnalyseFile, Searcher, refuse_file
+from wordreel.serve.problems import Problem
 from wordreel.util.lru_cache import LRUCache
-from wordreel.util.server_address import ServerAddress
-
-if TYPE_CHECKING:
-    from wordreel.serve.problems import Problem
+from wordreel.util.server_address import ServerAddress, parse_published
 
 T = TypeVar("T")
 
+log = logging.getLogger("wordreel.serve")
 CACHED = 32  # computed values
+FOLLOW_EVERY = 5.0  # seconds
+
+
+class CurrentModel:
+    """`now` is the library's model as of the latest call; `problem` says why it is not the chosen one."""
+
+    def __init__(self, store: LibraryStore, weights: WeightStore, model: Model) -> None:
+        self._store, self._weights = store, weights
+        self._lock = threading.Lock()
+        self.key = in_use(store)  # what `wordreel use` takes
+        self.now = model
+        self.problem: WordreelError | None = None
+
+    def __call__(self) -> Model:
+        """The library's model. If it cannot be opened, the old one stays."""
+        with self._lock:
+            key = in_use(self._store)
+            if key != self.key:
+                self.key = key
+                try:
+                    model = open_model(self._store, self._weights)
+                except WordreelError as error:
+                    self.problem = WordreelError(
+                        f"another model was chosen, but {self.now.name!r} still answers: {error.message}",
+                        error.next_step,
+                    )
+                else:
+                    self.now, self.problem = model, None
+            return self.now
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +156,6 @@ class LiveSearcher:
 
     def not_embedded(self, searcher: Searcher, missing: int) -> Problem:
         """Which clips a search cannot return yet, and what to do about it."""
-        from wordreel.serve.problems import Problem
-
         what = f"{missing} of {missing + len(searcher)}" if len(searcher) else f"all {missing}"
         message = f"{what} moments are not yet prepared for the model {searcher.model.name!r}"
         if self._read_only:
@@ -129,3 +163,39 @@ class LiveSearcher:
         else:
             step = NextStep("wait for the work that prepares them", page="Library")
         return Problem(409, "not_embedded", message, next_step=step)
+
+
+class Follower:
+    """Asks for the published generation every few seconds and follows it; searches go on meanwhile.
+
+    It writes through a connection of its own: the server notices a change as one by another program.
+    """
+
+    def __init__(self, path: Path, address: str, weights: WeightStore, every: float = FOLLOW_EVERY) -> None:
+        self._path, self._address, self._weights, self._every = path, address, weights, every
+        self._seen = -1
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def check(self) -> bool:
+        """Follow what is published if it is new; whether it was."""
+        generation = published_generation(parse_published(self._address))
+        if generation == self._seen:
+            return False
+        with Library(self._path, create=False, weights=self._weights) as replica:
+            self._seen = replica.follow(self._address).generation
+        return True
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._every):
+            try:
+                self.check()
+            except WordreelError as error:
+                log.warning("following the published library: %s", error)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import HTTPException as FastHTTPException
@@ -29,9 +30,6 @@ from wordreel.errors import (
     WeightsError,
     WordreelError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 log = logging.getLogger("wordreel.serve")
 
@@ -56,9 +54,11 @@ class Problem(FastHTTPException):
         super().__init__(status, self.message, dict(headers or {}))
 
     def response(self) -> Response:
-        return error_response(
-            self.status_code, self.code, self.message, self.field, self.headers, self.next_step
-        )
+        """The response of an error. Only ASCII: a message may quote what no encoding can hold."""
+        step = asdict(self.next_step) if self.next_step else None
+        error = {"code": self.code, "message": self.message, "field": self.field, "next_step": step}
+        body = json.dumps({"error": error})
+        return Response(body, self.status_code, dict(self.headers or {}), "application/json")
 
 
 def with_next_step(message: str, next_step: NextStep | None) -> str:
@@ -73,20 +73,6 @@ def with_next_step(message: str, next_step: NextStep | None) -> str:
 def page_message(error: WordreelError) -> str:
     """An error's message with its next step in the words of the page."""
     return with_next_step(error.message, error.next_step)
-
-
-def error_response(
-    status: int,
-    code: str,
-    message: str,
-    field: str | None = None,
-    headers: Mapping[str, str] | None = None,
-    next_step: NextStep | None = None,
-) -> Response:
-    """The response of an error. Only ASCII: a message may quote what no encoding can hold."""
-    step = asdict(next_step) if next_step else None
-    body = json.dumps({"error": {"code": code, "message": message, "field": field, "next_step": step}})
-    return Response(body, status, dict(headers or {}), "application/json")
 
 
 KINDS: tuple[tuple[type[WordreelError], int, str], ...] = (
@@ -159,51 +145,42 @@ def read_only() -> Problem:
 
 
 def too_large(most: int) -> Problem:
-    return Problem(
-        413,
-        "too_large",
-        f"at most {most / 2**20:g} MiB may be sent at once",
-        headers={"connection": "close"},
-    )
+    message = f"at most {most / 2**20:g} MiB may be sent at once"
+    return Problem(413, "too_large", message, headers={"connection": "close"})
 
 
 def install(app: FastAPI) -> None:
     """Answer every error of the application in the one shape."""
 
-    @app.exception_handler(Problem)
-    async def _problem(_: Request, error: Problem) -> Response:
-        return error.response()
+    async def answer(request: Request, error: Exception) -> Response:
+        if isinstance(error, LibraryBusy):
+            job = await asyncio.to_thread(request.app.state.service.jobs.running)
+            if job is not None:
+                step = NextStep("wait until it has ended, or cancel it", page="Library")
+                message = f"the library is being written to ({job.title})"
+                return Problem(409, "library_busy", message, next_step=step).response()
+        return as_problem(error).response()
 
-    @app.exception_handler(LibraryBusy)
-    async def _busy(request: Request, error: LibraryBusy) -> Response:
-        job = await asyncio.to_thread(request.app.state.service.jobs.running)
-        if job is None:
-            return problem_of(error).response()
-        step = NextStep("wait until it has ended, or cancel it", page="Library")
-        message = f"the library is being written to ({job.title})"
-        return Problem(409, "library_busy", message, next_step=step).response()
+    for kind in (WordreelError, RequestValidationError, HTTPException, ClientDisconnect, Exception):
+        app.add_exception_handler(kind, answer)
 
-    @app.exception_handler(WordreelError)
-    async def _known(_: Request, error: WordreelError) -> Response:
-        return problem_of(error).response()
 
-    @app.exception_handler(RequestValidationError)
-    async def _invalid(_: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        names = [] if first["type"] == "json_invalid" else [str(part) for part in first["loc"][1:]]
-        field = ".".join(names) or None
-        return error_response(422, "invalid", invalid_text(field, first), field)
-
-    @app.exception_handler(HTTPException)
-    async def _http(_: Request, error: HTTPException) -> Response:
-        code, message = CODES.get(error.status_code, ("refused", str(error.detail)))
-        return error_response(error.status_code, code, message, headers=error.headers)
-
-    @app.exception_handler(ClientDisconnect)
-    async def _gone(_: Request, error: ClientDisconnect) -> Response:
-        return error_response(400, "disconnected", "the request ended before its body was complete")
-
-    @app.exception_handler(Exception)
-    async def _unknown(_: Request, error: Exception) -> Response:
-        log.error("a request failed: %r", error, exc_info=error)
-        return error_response(500, "internal", INTERNAL)
+def as_problem(error: Exception) -> Problem:
+    """The answer to any error."""
+    match error:
+        case Problem():
+            return error
+        case WordreelError():
+            return problem_of(error)
+        case RequestValidationError():
+            first = error.errors()[0]
+            names = [] if first["type"] == "json_invalid" else [str(part) for part in first["loc"][1:]]
+            field = ".".join(names) or None
+            return Problem(422, "invalid", invalid_text(field, first), field)
+        case HTTPException():
+            code, message = CODES.get(error.status_code, ("refused", str(error.detail)))
+            return Problem(error.status_code, code, message, headers=error.headers)
+        case ClientDisconnect():
+            return Problem(400, "disconnected", "the request ended before its body was complete")
+    log.error("a request failed: %r", error, exc_info=error)
+    return Problem(500, "internal", INTERNAL)

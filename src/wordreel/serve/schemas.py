@@ -1,13 +1,13 @@
-"""Pydantic models of the HTTP API: search, errors and jobs."""
+"""Pydantic models that several routes share: types of parameters, hits, errors and jobs."""
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from wordreel.catalogue.jobs import Job
 from wordreel.search.query import LONGEST_QUERY
 
 CONTENT = r"^[0-9A-Za-z_-]{1,128}$"  # the hash of a file's bytes, or what names an imported item
@@ -39,7 +39,6 @@ Seconds = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
 Beta = Annotated[float, Field(gt=0, le=1e4, allow_inf_nan=False, description="β of the inverted softmax")]
 NormName = Annotated[str, Field(max_length=40, description="auto, none, or a method; see /api/status")]
 ShortText = Annotated[str, Field(min_length=1, max_length=100)]
-BankName = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class RequestModel(BaseModel):
@@ -140,11 +139,18 @@ class JobModel(BaseModel):
     report: dict[str, Any] | None
     error: str | None
 
+    @classmethod
+    def of(cls, job: Job) -> JobModel:
+        return cls(**vars(job))
+
 
 class JobResponse(BaseModel):
     job: JobModel
 
+    @classmethod
+    def of(cls, job: Job) -> JobResponse:
+        return cls(job=JobModel.of(job))
 
-def finite(value: float) -> float:
-    """JSON has no infinity."""
-    return value if math.isfinite(value) else 0.0
+
+class OkResponse(BaseModel):
+    ok: bool = True

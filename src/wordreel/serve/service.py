@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,39 +13,42 @@ from typing import Any
 from wordreel.banks.search_index import index_is_stale
 from wordreel.catalogue.jobs import DONE, THOROUGH, Job, last_ended_job, unfinished_jobs
 from wordreel.catalogue.passes import waiting_files
+from wordreel.catalogue.records import Video
 from wordreel.catalogue.uploads import upload_names
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.errors import WordreelError
 from wordreel.experts.faces import load as load_faces
 from wordreel.library import Library
 from wordreel.media import Fence
+from wordreel.media.types import MediaInfo
 from wordreel.models.base import Model
 from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser
-from wordreel.serve.access.sessions import Sessions
 from wordreel.serve.bounded_executor import BoundedExecutor
-from wordreel.serve.current_model import CurrentModel
-from wordreel.serve.disk_cache import DiskCache
-from wordreel.serve.face_crops import FaceCrops
-from wordreel.serve.jobs.process import JobProcess
 from wordreel.serve.jobs.queue import JobQueue, JobRunner
-from wordreel.serve.live import LiveSearcher
+from wordreel.serve.jobs.tasks import JobProcess
+from wordreel.serve.live import CurrentModel, LiveSearcher
+from wordreel.serve.media_files import VerifiedFiles
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
+from wordreel.serve.pictures import DiskCache, FaceCrops, Thumbnails
 from wordreel.serve.problems import Problem, page_message
 from wordreel.serve.query_log import QueryLog
 from wordreel.serve.scratch import JobSignals, make_scratch
-from wordreel.serve.thumbnails import Thumbnails
-from wordreel.serve.track_cache import TrackCache
+from wordreel.serve.tokens import Sessions
 from wordreel.serve.uploads import Uploads
-from wordreel.serve.verified_files import VerifiedFiles
+from wordreel.types import Track
 from wordreel.util.cores import cores
+from wordreel.util.lru_cache import LRUCache
 
 log = logging.getLogger("wordreel.serve")
 
 THUMBNAIL_BYTES = 512 * 2**20  # on disk
 WATCH_EVERY = 2.0  # seconds
 REOPEN_EVERY = 15.0  # seconds, while a job or another program writes
+TRACK_BYTES = 256 * 2**20  # in memory: every hit is explained from its tracks
+POOLS = {"search": (0, 1), "media": (4, 1), "thumbnail": (0, 2), "analysis": (0, 2), "clip": (2, 10)}
+"""Threads of each pool, 0 for as many as there are cores; how many times longer than a search it may take."""
 
 
 class Service:
@@ -61,7 +65,7 @@ class Service:
     ) -> None:
         self.library, self.options = library, options
         self.store = library.store
-        self.store.load_track = TrackCache(self.store.load_track)
+        self.store.load_track = cached_tracks(self.store.load_track)
         self.current_model = CurrentModel(library.store, library.weights, library.model)
         self._own_scratch = make_scratch() if options.scratch is None else None
         scratch = options.scratch or Path(self._own_scratch.name)  # type: ignore[union-attr]
@@ -87,12 +91,10 @@ class Service:
             self._job_ended,
         )
         self.query_log = QueryLog(self.store)
-        # One pool for each kind of work: playback and search never wait for thumbnails.
-        self.search_pool = BoundedExecutor("search", max(2, cores()), options.timeout)
-        self.media_pool = BoundedExecutor("media", 4, options.timeout)
-        self.thumbnail_pool = BoundedExecutor("thumbnail", max(2, cores()), 2 * options.timeout)
-        self.analysis_pool = BoundedExecutor("analysis", max(2, cores()), 2 * options.timeout)
-        self.clip_pool = BoundedExecutor("clip", 2, 10 * options.timeout)
+        self.pools = {  # one for each kind of work: playback and search never wait for thumbnails
+            name: BoundedExecutor(name, threads or max(2, cores()), times * options.timeout)
+            for name, (threads, times) in POOLS.items()
+        }
         self.uploaded = upload_names(self.store)
         self.listeners = 0  # to the progress of jobs
         self._watching: asyncio.Task[None] | None = None
@@ -106,6 +108,25 @@ class Service:
     def model(self) -> Model:
         """The model of the searches that begin now."""
         return self.live.now.searcher.model
+
+    def video(self, content: str) -> Video:
+        """A video of the library with its paths; raises a `Problem` where there is none (any more)."""
+        video = self.store.video(content)
+        if video is None or not video.paths:
+            raise unknown_file()
+        return video
+
+    def info(self, content: str) -> MediaInfo:
+        """What a file is; raises a `Problem` where the library does not know it (any more)."""
+        info = self.store.info(content)
+        if info is None:
+            raise unknown_file()
+        return info
+
+    def check_stored(self, content: str) -> None:
+        """Raise a `Problem` where the library has no clips of a file (any more)."""
+        if not self.store.clips(content):
+            raise unknown_file()
 
     async def start(self) -> None:
         """Take up unfinished jobs, embed what is not embedded, and watch for changes from outside."""
@@ -144,8 +165,7 @@ class Service:
         if self.query_log.on:
             with suppress(WordreelError):
                 await asyncio.to_thread(self.query_log.flush)
-        pools = (self.search_pool, self.media_pool, self.thumbnail_pool, self.analysis_pool, self.clip_pool)
-        for pool in pools:
+        for pool in self.pools.values():
             pool.close()
         self.fence.close()
         if self._own_scratch is not None:
@@ -156,7 +176,7 @@ class Service:
         self.uploaded = upload_names(self.store)
         self.live.reopen()
 
-    def _job_progress(self, job: Job) -> None:
+    def _job_progress(self) -> None:
         if time.monotonic() - self.live.opened_at > REOPEN_EVERY and self.live.changed():
             self.reopen()
 
@@ -183,3 +203,21 @@ class Service:
                     self.live.banks_changed()
             except WordreelError as error:
                 log.warning("looking after the library: %s", error)
+
+
+def cached_tracks(load: Callable[[str], Track], max_bytes: int = TRACK_BYTES) -> Callable[[str], Track]:
+    """`load` with a cache. Tracks are named by the hash of their bytes, so a cached one never goes stale."""
+    cached = LRUCache[str, Track](max_bytes, lambda track: track.values.nbytes)
+
+    def load_cached(digest: str) -> Track:
+        track = cached.get(digest)
+        if track is None:
+            track = load(digest)
+            cached.put(digest, track)
+        return track
+
+    return load_cached
+
+
+def unknown_file() -> Problem:
+    return Problem(404, "not_found", "there is no such file in the library (any more)")

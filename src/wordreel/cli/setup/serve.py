@@ -68,7 +68,7 @@ def serve(
     except ImportError:
         raise WordreelError("serving needs more packages: pip install 'wordreel[serve]'") from None
     from wordreel.library import Library
-    from wordreel.serve.access import tokens
+    from wordreel.serve import tokens
     from wordreel.serve.options import Options, is_loopback
 
     if new_token and remove_token:
@@ -141,7 +141,7 @@ def _stay(library: Library, options: Options, open_page: bool, follow: str | Non
     """Serve until interrupted."""
     import webbrowser
 
-    from wordreel.serve.follower import Follower
+    from wordreel.serve.live import Follower
     from wordreel.serve.processes import free_port
 
     if options.port == 0:

@@ -24,7 +24,7 @@ from wordreel.serve.scratch import JobSignals
 
 log = logging.getLogger("wordreel.serve")
 
-SAVE_EVERY = 1.0  # seconds between two writes of a job's progress
+SAVE_EVERY = 0.5  # seconds between two writes of a job's progress
 RENEW_EVERY = 1.0  # seconds between two renewals of the claim of a running job
 LOOK_EVERY = 0.1  # seconds between two looks at whether a running job has to give way
 GIVE_WAY_SECONDS = 10.0  # until a request that writes no longer waits for a thorough pass to stop
@@ -53,13 +53,13 @@ class JobQueue:
         store: LibraryStore,
         runner: JobRunner,
         signals: JobSignals,
-        on_progress: Callable[[Job], None] = lambda job: None,
+        on_progress: Callable[[], None] = lambda: None,
         on_end: Callable[[Job], None] = lambda job: None,
     ) -> None:
         self._store, self._runner, self._on_progress, self._on_end = store, runner, on_progress, on_end
         self.signals = signals
         self._wake = threading.Condition()
-        self._current: Job | None = None
+        self._current: int | None = None  # the number of the job that runs here
         self._stop = threading.Event()
         self._cancelled = False
         self._closing = False
@@ -105,9 +105,6 @@ class JobQueue:
 
     def get(self, number: int) -> Job:
         """A job as it is now; raises a `Problem` where there is none."""
-        current = self._current
-        if current is not None and current.id == number:
-            return current
         job = table.read_job(self._store, number) if 0 < number < 2**63 else None
         if job is None:
             raise Problem(404, "not_found", "this work is no longer known")
@@ -115,17 +112,13 @@ class JobQueue:
 
     def latest(self) -> list[Job]:
         """Newest first."""
-        current = self._current
-        return [
-            current if current is not None and job.id == current.id else job
-            for job in table.latest_jobs(self._store)
-        ]
+        return table.latest_jobs(self._store)
 
     def cancel(self, number: int) -> Job:
         """End a job that waits or runs; one that has ended stays as it is."""
         with self._wake:
             job = self.get(number)
-            if self._current is not None and self._current.id == number:
+            if self._current == number:
                 self._cancelled = True
                 self._stop.set()
             elif not job.ended:
@@ -159,7 +152,7 @@ class JobQueue:
                     return
                 self._stop.clear()
                 self._cancelled = False
-                self._current = table.read_job(self._store, job.id)
+                self._current = job.id
             self._run_job(job)
 
     def _next(self) -> Job | None:
@@ -196,15 +189,14 @@ class JobQueue:
         )
 
     def _run_job(self, job: Job) -> None:
-        saved_at = 0.0
+        saved_at, latest = 0.0, None
 
         def on_progress(progress: dict[str, Any]) -> None:
-            nonlocal saved_at
-            if self._current is not None:
-                self._current = replace(self._current, progress=progress)
-                self._on_progress(self._current)
+            nonlocal saved_at, latest
+            latest = progress
             if time.monotonic() - saved_at > SAVE_EVERY:
                 table.save_progress(self._store, job.id, progress)
+                self._on_progress()
                 saved_at = time.monotonic()
 
         state, report, error = table.DONE, None, None
@@ -226,10 +218,9 @@ class JobQueue:
             state, error = table.FAILED, INTERNAL
         finally:
             ended.set()
-        progress = self._current.progress if self._current is not None else None
         try:
-            if progress is not None:
-                table.save_progress(self._store, job.id, progress)
+            if latest is not None:
+                table.save_progress(self._store, job.id, latest)
             self._on_end(replace(job, state=state))  # before it counts as done: searches must see its result
         except Exception as problem:
             log.error("after job %d: %r", job.id, problem, exc_info=problem)

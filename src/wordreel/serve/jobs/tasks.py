@@ -1,27 +1,87 @@
-"""What each kind of job does with a library. Runs in a process of its own; see `worker`."""
+"""What each kind of job does with a library, in a process of its own.
+
+Searching stays fast, and stopping a job is a kill that loses nothing. When the server is gone the process
+ends; the next server resumes the job.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import threading
 from dataclasses import asdict
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from wordreel.catalogue.jobs import THOROUGH
 from wordreel.catalogue.passes import Pass
-from wordreel.errors import WordreelError
+from wordreel.errors import LibraryBusy, LibraryError, WordreelError
 from wordreel.ingest.add_report import AddProgress, AddReport, merge_passes
 from wordreel.library import Library
 from wordreel.progress import Progress
+from wordreel.serve.jobs.queue import JobStopped, ReportProgress
+from wordreel.serve.problems import page_message
+from wordreel.workers.executor import WorkerLost
+from wordreel.workers.local_worker import LocalWorker
 
-ReportProgress = Callable[[dict[str, Any]], None]
+ONE_THREAD = "OPENBLAS_NUM_THREADS"  # which the server sets for itself
+RETRY_BUSY_AFTER = 5.0  # seconds until a library that another program writes to is tried again
+LOOK_EVERY = 0.2  # seconds between two looks at whether a job is to stop
 MAX_LISTED = 100  # paths and failures in a report
 
 
-def run_job(
-    library: Library, kind: str, request: dict[str, Any], on_progress: ReportProgress
-) -> dict[str, Any]:
-    """Run one job and return its report. After a kill, the same request resumes it."""
+class JobProcess:
+    """A `JobRunner` that starts a process for each job."""
+
+    def __init__(self, library: Path) -> None:
+        self._library = library
+
+    def __call__(
+        self, kind: str, request: dict[str, Any], on_progress: ReportProgress, stop: threading.Event
+    ) -> dict[str, Any]:
+        while not stop.is_set():
+            try:
+                return self._run_once(kind, request, on_progress, stop)
+            except LibraryBusy as error:
+                on_progress({"step": "waiting", "reason": page_message(error)})
+                stop.wait(RETRY_BUSY_AFTER)
+            except WorkerLost:
+                if not stop.is_set():
+                    raise LibraryError("the process of the job ended early; try again") from None
+        raise JobStopped
+
+    def _run_once(
+        self, kind: str, request: dict[str, Any], on_progress: ReportProgress, stop: threading.Event
+    ) -> dict[str, Any]:
+        environment = {name: value for name, value in os.environ.items() if name != ONE_THREAD}
+        worker = LocalWorker(environment)
+        ended = threading.Event()
+        threading.Thread(target=_end_on_stop, args=(worker, stop, ended), daemon=True).start()
+        try:
+            worker.wait_ready()
+            outcome = worker.call(run_politely, (self._library, kind, request), on_progress)
+        finally:
+            ended.set()
+            worker.stop()
+        if outcome.error is not None:
+            raise outcome.error
+        finished: dict[str, Any] = outcome.value
+        return finished
+
+
+def _end_on_stop(worker: LocalWorker, stop: threading.Event, ended: threading.Event) -> None:
+    while not ended.is_set():
+        if stop.wait(LOOK_EVERY):
+            worker.stop()
+            return
+
+
+def run_job(path: Path, kind: str, request: dict[str, Any], *, report: ReportProgress) -> dict[str, Any]:
+    """Run one job and return what it did. After a kill, the same request resumes it."""
+    os.nice(5)  # searches come first
+    return _run(Library(path, create=False), kind, request, report)
+
+
+def _run(library: Library, kind: str, request: dict[str, Any], on_progress: ReportProgress) -> dict[str, Any]:
     if kind in ("add", THOROUGH):
         return _add(library, kind, request, on_progress)
     if kind == "use":

@@ -1,162 +1,230 @@
-"""Query banks, the log of queries, and what hubs there are."""
+"""Query banks, the query log, and hubness."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, Field
 
 from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.banks.sources import LONGEST
 from wordreel.catalogue import banks as bank_store
 from wordreel.serve.display import display_name, thumb_url
-from wordreel.serve.k_occurrence import HubCounts, best_of, count_occurrences
+from wordreel.serve.hub_counts import HubCounts, best_of, count_occurrences
 from wordreel.serve.problems import Problem
-from wordreel.serve.routes import Served, errors
-from wordreel.serve.routes.jobs import job_model
-from wordreel.serve.schemas import BankName, JobResponse, NormName
-from wordreel.serve.schemas_library import (
-    BankCheckModel,
-    BankCheckRequest,
-    BankModel,
-    BankRequest,
-    BanksResponse,
-    HubModel,
-    HubnessMeasures,
-    HubnessResponse,
-    OkResponse,
-    SettingsModel,
-)
+from wordreel.serve.routes import Served, in_pool
+from wordreel.serve.schemas import JobResponse, NormName, OkResponse, RequestModel, ShortText
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["banks"])
 
 Named = Annotated[str, Path(min_length=1, max_length=100)]
+Sentence = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 NOTE = "counted over the sample queries themselves; a check measures on others"
 WORSE = "this ranking finds the same files even more often than similarity alone: better leave it out"
 
 
-@router.get("/api/banks", response_model=BanksResponse, responses=errors())
-async def banks(service: Served) -> BanksResponse:
+class BankCheckModel(BaseModel):
+    passed: bool
+    verdict: str
+    method: str
+    checked_at: float
+    current: bool = Field(description="the bank has not changed since")
+
+
+class BankModel(BaseModel):
+    name: str
+    source: str
+    made_at: float
+    size: int
+    checked: BankCheckModel | None
+
+
+class BanksResponse(BaseModel):
+    banks: list[BankModel]
+
+
+class TextsSource(RequestModel):
+    texts: list[Sentence] = Field(min_length=1, max_length=100_000)
+
+
+class BankRequest(RequestModel):
+    """A bank of the everyday queries that come with wordreel, or of your own."""
+
+    name: ShortText = Field(examples=["mine"])
+    source: Literal["builtin"] | TextsSource = "builtin"
+
+
+class BankCheckRequest(RequestModel):
+    """Captions by path or file name of the video that they are about."""
+
+    captions: dict[str, list[Sentence]] = Field(
+        min_length=1, max_length=100_000, examples=[{"party.mp4": ["friends dance in a kitchen"]}]
+    )
+
+
+class SettingsModel(RequestModel):
+    log_queries: bool = False
+    log_bank: ShortText = "asked"
+
+
+class HubnessMeasures(BaseModel):
+    skewness: float
+    robin_hood: float
+    gini: float
+    antihub_occurrence: float
+    hub_occurrence: float
+    largest: int
+    histogram: list[int]
+
+
+class HubModel(BaseModel):
+    content: str
+    kind: str
+    name: str
+    thumb: str
+    count_before: int
+    count_after: int
+
+
+class HubnessResponse(BaseModel):
+    bank: str
+    queries: int
+    videos: int
+    k: int
+    norm: str
+    note: str
+    edges: list[int]
+    before: HubnessMeasures
+    after: HubnessMeasures
+    hubs: list[HubModel]
+
+
+@router.get("/api/banks")
+def banks(service: Served) -> BanksResponse:
     """Every bank, and what its last check with the library's model said."""
-    return BanksResponse(banks=await service.search_pool(listed, service))
+    return BanksResponse(banks=listed(service))
 
 
-@router.post("/api/banks", status_code=202, response_model=JobResponse, responses=errors(409))
-async def build(body: BankRequest, service: Served) -> JobResponse:
+@router.post("/api/banks", status_code=202)
+def build(body: BankRequest, service: Served) -> JobResponse:
     """Make a bank."""
-    if any(row.name == body.name for row in await asyncio.to_thread(bank_store.list_banks, service.store)):
-        raise Problem(
-            409, "bank_exists", "there are such sample queries already; choose another name", "name"
-        )
-    if not body.name.isprintable() or "/" in body.name or not body.name.strip():
-        raise Problem(422, "bad_bank", "use a short word without a slash", "name")
-    source: Any = body.source if isinstance(body.source, str) else body.source.model_dump()
-    job = await asyncio.to_thread(service.jobs.put, "bank", body.name, {"name": body.name, "source": source})
-    return JobResponse(job=job_model(job))
+    if _exists(service, body.name):
+        message = "there are such sample queries already; choose another name"
+        raise Problem(409, "bank_exists", message, "name")
+    _check_name(body.name, "name")
+    request = body.model_dump()
+    return JobResponse.of(service.jobs.put("bank", body.name, request))
 
 
-@router.post(
-    "/api/banks/{name}/check", status_code=202, response_model=JobResponse, responses=errors(404, 409)
-)
-async def check(name: Named, body: BankCheckRequest, service: Served) -> JobResponse:
+@router.post("/api/banks/{name}/check", status_code=202)
+def check(name: Named, body: BankCheckRequest, service: Served) -> JobResponse:
     """Measure whether a bank helps, on captions of videos in the library."""
-    await asyncio.to_thread(_check_bank, service, name)
-    job = await asyncio.to_thread(service.jobs.put, "check", name, {"bank": name, "captions": body.captions})
-    return JobResponse(job=job_model(job))
+    _check_exists(service, name)
+    return JobResponse.of(service.jobs.put("check", name, {"bank": name, "captions": body.captions}))
 
 
-@router.delete("/api/banks/{name}", response_model=OkResponse, responses=errors(404, 409))
-async def forget(name: Named, service: Served) -> OkResponse:
+@router.delete("/api/banks/{name}")
+def forget(name: Named, service: Served) -> OkResponse:
     """Forget a bank."""
-    await asyncio.to_thread(_check_bank, service, name)
-    await asyncio.to_thread(service.library.banks.delete, name)
+    _check_exists(service, name)
+    service.library.banks.delete(name)
     service.live.banks_changed()
     return OkResponse()
 
 
-@router.get("/api/settings", response_model=SettingsModel, responses=errors())
-async def settings(service: Served) -> SettingsModel:
+@router.get("/api/settings")
+def settings(service: Served) -> SettingsModel:
     """Whether queries are put into a bank, and into which."""
     return SettingsModel(log_queries=service.query_log.on, log_bank=service.query_log.bank)
 
 
-@router.put("/api/settings", response_model=SettingsModel, responses=errors(409))
-async def set_settings(body: SettingsModel, service: Served) -> SettingsModel:
+@router.put("/api/settings")
+def set_settings(body: SettingsModel, service: Served) -> SettingsModel:
     """Turn the log of queries on or off."""
-    if not body.log_bank.isprintable() or "/" in body.log_bank or not body.log_bank.strip():
-        raise Problem(422, "bad_bank", "use a short word without a slash", "log_bank")
-    await asyncio.to_thread(service.query_log.set, body.log_queries, body.log_bank)
-    return SettingsModel(log_queries=service.query_log.on, log_bank=service.query_log.bank)
+    _check_name(body.log_bank, "log_bank")
+    service.query_log.set(body.log_queries, body.log_bank)
+    return settings(service)
 
 
-@router.get("/api/hubness", response_model=HubnessResponse, responses=errors(404, 409))
-async def hubness(
+@router.get("/api/hubness")
+@in_pool("analysis")
+def hubness(
     service: Served,
-    bank: Annotated[BankName | None, Query()] = None,
+    bank: Annotated[ShortText | None, Query()] = None,
     norm: Annotated[NormName, Query()] = "dis",
 ) -> HubnessResponse:
     """How often videos are among the best of a bank's queries, before and after a normalisation."""
-    return await service.analysis_pool(_hubness, service, bank, norm)
-
-
-def listed(service: Service) -> list[BankModel]:
-    """The banks as they go over the wire."""
-    entries = []
-    for row in bank_store.list_banks(service.store):
-        check = bank_store.read_check(service.store, row.name, service.model.fingerprint)
-        checked = None
-        if check is not None:
-            checked = BankCheckModel(
-                passed=check.passed,
-                verdict=str(check.report.get("verdict", "")),
-                method=str(check.report.get("method", "")),
-                checked_at=check.checked_at,
-                current=check.revision == bank_store.read_bank(service.store, row.name).revision,
-            )
-        entries.append(
-            BankModel(name=row.name, source=row.source, made_at=row.made_at, size=row.size, checked=checked)
-        )
-    return entries
-
-
-def _check_bank(service: Service, name: str) -> None:
-    if all(row.name != name for row in bank_store.list_banks(service.store)):
-        raise Problem(404, "not_found", "there are no sample queries of that name")
-
-
-def _hubness(service: Service, bank: str | None, norm: str) -> HubnessResponse:
     state = service.live.now
-    rows = bank_store.list_banks(service.store)
-    if not rows or not len(state.searcher):
+    largest = largest_bank(service)
+    if largest is None or not len(state.searcher):
         raise Problem(409, "no_bank", "there are no sample queries to count with; add some first")
-    name = bank or max(rows, key=lambda row: (row.size, row.name)).name
-    _check_bank(service, name)
+    name = bank or largest
+    _check_exists(service, name)
     scoring = state.check().scoring(norm, name)
     work = EmbeddedBank.open(state.searcher, bank_store.read_bank(service.store, name))
     counts = state.cached(
         ("hubness", name, norm, work.bank.revision), lambda: count_occurrences(work, scoring.norm)
     )
     paths = state.searcher.snapshot.paths()
+    before, after = (
+        HubnessMeasures(**measures, histogram=list(histogram))
+        for measures, histogram in zip(counts.measures, counts.histograms, strict=True)
+    )
     return HubnessResponse(
         bank=name,
         queries=len(work.bank),
         videos=len(counts.contents),
         k=best_of(len(counts.contents)),
         norm=scoring.norm.label,
-        note=NOTE if counts.measures[1]["skewness"] <= counts.measures[0]["skewness"] else f"{NOTE}; {WORSE}",
+        note=NOTE if after.skewness <= before.skewness else f"{NOTE}; {WORSE}",
         edges=list(counts.edges),
-        before=_measures(counts, 0),
-        after=_measures(counts, 1),
+        before=before,
+        after=after,
         hubs=[_hub(service, counts, number, paths) for number in counts.hubs()],
     )
 
 
-def _measures(counts: HubCounts, which: int) -> HubnessMeasures:
-    wanted = {
-        name: counts.measures[which][name] for name in HubnessMeasures.model_fields if name != "histogram"
-    }
-    return HubnessMeasures(**wanted, histogram=list(counts.histograms[which]))
+def listed(service: Service) -> list[BankModel]:
+    """The banks as they go over the wire."""
+    return [
+        BankModel(**vars(row), checked=_last_check(service, row.name))
+        for row in bank_store.list_banks(service.store)
+    ]
+
+
+def largest_bank(service: Service) -> str | None:
+    """The name of the bank with the most queries; None where there is no bank."""
+    rows = bank_store.list_banks(service.store)
+    return max(rows, key=lambda row: (row.size, row.name)).name if rows else None
+
+
+def _last_check(service: Service, name: str) -> BankCheckModel | None:
+    check = bank_store.read_check(service.store, name, service.model.fingerprint)
+    if check is None:
+        return None
+    return BankCheckModel(
+        passed=check.passed,
+        verdict=str(check.report.get("verdict", "")),
+        method=str(check.report.get("method", "")),
+        checked_at=check.checked_at,
+        current=check.revision == bank_store.read_bank(service.store, name).revision,
+    )
+
+
+def _exists(service: Service, name: str) -> bool:
+    return any(row.name == name for row in bank_store.list_banks(service.store))
+
+
+def _check_exists(service: Service, name: str) -> None:
+    if not _exists(service, name):
+        raise Problem(404, "not_found", "there are no sample queries of that name")
+
+
+def _check_name(name: str, field: str) -> None:
+    if not name.isprintable() or "/" in name or not name.strip():
+        raise Problem(422, "bad_bank", "use a short word without a slash", field)
 
 
 def _hub(service: Service, counts: HubCounts, number: int, paths: dict[str, str]) -> HubModel:

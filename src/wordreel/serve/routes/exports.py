@@ -18,11 +18,11 @@ from wordreel.media.clip_file import TOLERANCE
 from wordreel.media.cut_report import CutReport, CutStopped, Watch
 from wordreel.media.cut_request import CutRequest
 from wordreel.search.hit_lists import FORMATS
-from wordreel.serve import search_handlers
 from wordreel.serve.display import display_name, safe_name
 from wordreel.serve.problems import Problem
-from wordreel.serve.query_model import SearchRequest, query_of
-from wordreel.serve.routes import ContentPath, Served, client_of, errors
+from wordreel.serve.query_model import SearchRequest
+from wordreel.serve.routes import ContentPath, Served, binary, client_of
+from wordreel.serve.routes.search import find, pool_of
 from wordreel.serve.schemas import RequestModel, Seconds
 from wordreel.serve.service import Service
 
@@ -55,38 +55,23 @@ class ClipParameters(RequestModel):
 @router.get(
     "/api/export",
     response_class=Response,
-    responses={
-        200: {"content": {form.media_type.split(";")[0]: {} for form in FORMATS.values()}},
-        **errors(404, 409),
-    },
+    responses={200: {"content": {form.media_type.split(";")[0]: {} for form in FORMATS.values()}}},
 )
 async def export(
     parameters: Annotated[ExportParameters, Query()], service: Served, request: Request
 ) -> Response:
     """The hits of a search as a list for a spreadsheet, an editor or a player. Paths are the server's."""
-    query, client = query_of(parameters), client_of(request)
-
-    def work() -> bytes:
-        hits = search_handlers.find(service, query, client)
-        return service.library.export_hits(hits, parameters.format).encode()
-
     form = FORMATS[parameters.format]
+    hits = await service.pools[pool_of(parameters)](find, service, parameters, client_of(request))
+    content = await service.pools["search"](service.library.export_hits, hits, parameters.format)
     headers = {"content-disposition": attachment(f"hits{form.ending}")}
-    pool = search_handlers.pool_of(service, parameters.image)
-    return Response(await pool(work), media_type=form.media_type, headers=headers)
+    return Response(content, media_type=form.media_type, headers=headers)
 
 
 @router.get(
     "/api/clip/{content}",
     response_class=Response,
-    responses={
-        200: {
-            "content": {
-                kind: {"schema": {"type": "string", "format": "binary"}} for _, kind, _ in ENDINGS.values()
-            }
-        },
-        **errors(404, 410),
-    },
+    responses=binary(*(media_type for _, media_type, _ in ENDINGS.values())),
 )
 async def clip(
     content: ContentPath, parameters: Annotated[ClipParameters, Query()], service: Served, request: Request
@@ -96,9 +81,7 @@ async def clip(
     `X-Clip-Start` says where it really begins, `X-Clip-Picture` and `X-Clip-Sound` whether they were copied.
     """
     _check(parameters)
-    info = await service.media_pool(service.store.info, content)
-    if info is None:
-        raise Problem(404, "not_found", "there is no such file in the library (any more)")
+    info = await service.pools["media"](service.info, content)
     end = min(parameters.end, info.duration) if info.duration > parameters.start else parameters.end
     ending, kind, container = ENDINGS[parameters.format]
     wanted = CutRequest(parameters.start, end, parameters.tolerance, container, parameters.playable)
@@ -114,7 +97,7 @@ async def clip(
             raise
 
     try:
-        cutting = asyncio.ensure_future(service.clip_pool(work))
+        cutting = asyncio.ensure_future(service.pools["clip"](work))
         while not (await asyncio.wait([cutting], timeout=LOOK_EVERY))[0]:
             if await request.is_disconnected():
                 gone.set()
@@ -124,7 +107,7 @@ async def clip(
         raise
     except CutStopped:
         raise Problem(503, "stopped", "the clip was not finished; try again") from None
-    name = await service.media_pool(_name, service, content, parameters.start)
+    name = await service.pools["media"](_name, service, content, parameters.start)
     headers = {
         "content-length": str(report.bytes),
         "cache-control": "private, no-store",

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import asdict
-
 from fastapi import APIRouter
+from pydantic import BaseModel, Field
 
 from wordreel.embed.model_choices import ModelChoice, model_choices
 from wordreel.serve.problems import Problem
-from wordreel.serve.routes import Served, errors
-from wordreel.serve.routes.jobs import job_model
-from wordreel.serve.schemas import JobResponse
-from wordreel.serve.schemas_library import ModelModel, ModelsResponse, UseRequest
-from wordreel.serve.service import Service
+from wordreel.serve.routes import Served
+from wordreel.serve.schemas import JobResponse, RequestModel
 
 router = APIRouter(tags=["models"])
 
 
-@router.get("/api/models", response_model=ModelsResponse, responses=errors())
-async def models(service: Served) -> ModelsResponse:
-    """The models of this library and the backbones that can be downloaded."""
-    return ModelsResponse(
-        models=[ModelModel(**asdict(one)) for one in await asyncio.to_thread(_choices, service)]
-    )
+class ModelsResponse(BaseModel):
+    models: list[ModelChoice]
 
 
-@router.post("/api/models", status_code=202, response_model=JobResponse, responses=errors(404, 409))
-async def use(body: UseRequest, service: Served) -> JobResponse:
+class UseRequest(RequestModel):
+    model: str = Field(min_length=1, max_length=200, examples=["clip-vit-b-32"])
+    download: bool = Field(False, description="agree to the download of a backbone that is not here")
+
+
+@router.get("/api/models")
+def models(service: Served) -> ModelsResponse:
+    """The models of this library and the backbones that can be downloaded: `download` bytes, 0 if here."""
+    return ModelsResponse(models=model_choices(service.store, service.library.weights))
+
+
+@router.post("/api/models", status_code=202)
+def use(body: UseRequest, service: Served) -> JobResponse:
     """Switch to a model that GET /api/models lists. Searches go on with the old one until it is ready."""
-    choices = {one.key: one for one in await asyncio.to_thread(_choices, service)}
+    choices = {choice.key: choice for choice in models(service).models}
     chosen = choices.get(body.model)
     if chosen is None:  # a path or a hub id is the owner's to give, on the command line
         raise Problem(404, "no_model", "there is no such model", "model")
@@ -42,9 +44,4 @@ async def use(body: UseRequest, service: Served) -> JobResponse:
             "download",
         )
     request = {"model": chosen.key, "download": body.download}
-    job = await asyncio.to_thread(service.jobs.put, "use", f"Switching to {chosen.name}", request)
-    return JobResponse(job=job_model(job))
-
-
-def _choices(service: Service) -> list[ModelChoice]:
-    return model_choices(service.store, service.library.weights)
+    return JobResponse.of(service.jobs.put("use", f"Switching to {chosen.name}", request))

@@ -1,4 +1,4 @@
-"""The guard in front of the application: checks every request before anything else sees it."""
+"""The guard in front of the application: checks every request before anything else, and adds headers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import time
 from urllib.parse import urlsplit
 
 import anyio.to_thread
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wordreel.serve.access.sessions import COOKIE, Sessions
-from wordreel.serve.access.tokens import TokenVerifier
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
 from wordreel.serve.problems import Problem, read_only, too_large
+from wordreel.serve.tokens import COOKIE, Sessions, TokenVerifier
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 OPEN = ("/healthz", "/api/login", "/api/openapi.json")  # without login
@@ -23,46 +22,65 @@ UPLOADS = "/api/uploads"
 READ_ONLY_POSTS = re.compile(r"/api/(search|login|logout|uploads|videos/[^/]+/captions)")
 """What a read-only server accepts: queries, sessions, and uploads, where all but queries are refused."""
 MARK = "x-wordreel"
+POLICY = (
+    "default-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; style-src 'self'; "
+    "script-src 'self'; connect-src 'self'; object-src 'none'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+SECURITY_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",  # with "no-referrer" a form of our own page would have no origin
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
+}
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 
 
 class Guard:
-    """Hosts, origins, login, read-only and sizes; then the application."""
+    """Hosts, origins, login, read-only and sizes; then the application. Responses get security headers."""
 
     def __init__(self, app: ASGIApp, options: Options, sessions: Sessions, metrics: Metrics) -> None:
         self._app, self._options, self._sessions, self._metrics = app, options, sessions, metrics
         self.verifier = None if options.token is None else TokenVerifier(options.token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         scope.setdefault("state", {})["client"] = scope["client"][0] if scope.get("client") else "local"
         began = time.perf_counter()
-        status, started = 500, False
+        status = 0  # of the response, once it has started
+        method, path = str(scope["method"]), str(scope["path"])
         inner = scope
-        if scope["method"] == "HEAD" and not scope["path"].startswith("/media/"):
+        if method == "HEAD" and not path.startswith("/media/"):
             inner = {**scope, "method": "GET"}  # the server sends the head only
 
-        async def noted(message: Message) -> None:
-            nonlocal status, started
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
-                status, started = message["status"], True
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+                if path.startswith("/api/"):  # not cached unless the route says so
+                    headers.setdefault("cache-control", "no-store")
             await send(message)
 
         try:
             most = await self._check(scope)
-            await self._app(inner, limited_body(receive, most), noted)
+            await self._app(inner, limited_body(receive, most), send_with_headers)
         except Problem as problem:
-            if started:
+            if status:
                 raise
             self._metrics.refused.labels(problem.code).inc()
-            await problem.response()(scope, receive, noted)
+            await problem.response()(scope, receive, send_with_headers)
         finally:
             route = getattr(inner.get("route"), "path", "other")
-            self._metrics.requests.labels(route, _method(scope), str(status)).inc()
+            known_method = method if method in METHODS else "other"
+            self._metrics.requests.labels(route, known_method, str(status or 500)).inc()
             self._metrics.request_seconds.labels(route).observe(time.perf_counter() - began)
 
     async def _check(self, scope: Scope) -> int:
@@ -171,8 +189,3 @@ def same_origin(origin: str, host: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
-
-
-def _method(scope: Scope) -> str:
-    method = str(scope["method"])
-    return method if method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH") else "other"

@@ -1,4 +1,4 @@
-"""The access token of a server: printed once, stored only as a salted hash."""
+"""Logging in: the access token, printed once and stored only as a salted hash, and sessions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import hmac
 import os
 import secrets
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from wordreel.catalogue.store import LibraryStore
@@ -14,6 +16,8 @@ from wordreel.errors import NextStep, WordreelError
 
 SETTING = "serve.token"
 N, R, P = 2**14, 8, 1  # scrypt: 16 MiB and some tens of milliseconds
+COOKIE = "wordreel"
+SESSION_SECONDS = 30 * 86400.0
 
 
 def new_token() -> str:
@@ -113,3 +117,34 @@ def remove_token_hash(store: LibraryStore, file: Path | None) -> bool:
     except OSError as error:
         raise WordreelError(f"the token file {file} cannot be removed: {error.strerror}") from error
     return True
+
+
+class Sessions:
+    """Login sessions by the hash of their cookie: one empty file each, which the server's processes share.
+
+    A restart logs everybody out.
+    """
+
+    def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
+        self._folder, self._now = folder, now
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+    def open(self) -> str:
+        """Return the cookie of a new session."""
+        cookie = secrets.token_urlsafe(32)
+        self._file(cookie).touch()
+        return cookie
+
+    def valid(self, cookie: str) -> bool:
+        """Looking a hash up tells nothing about the cookie through the time it takes."""
+        try:
+            opened = self._file(cookie).stat().st_mtime
+        except FileNotFoundError:
+            return False
+        return self._now() - opened < SESSION_SECONDS
+
+    def close(self, cookie: str) -> None:
+        self._file(cookie).unlink(missing_ok=True)
+
+    def _file(self, cookie: str) -> Path:
+        return self._folder / hashlib.sha256(cookie.encode("utf-8", "replace")).hexdigest()

@@ -1,1 +1,0 @@
-"""Who may ask what: hosts, origins, tokens, sessions, rates and sizes."""

@@ -7,7 +7,7 @@ from tests.test_docs import COMMANDS
 from typer.testing import CliRunner
 
 from wordreel.cli.app import app
-from wordreel.cli.console.help_examples import split_examples
+from wordreel.cli.console.commands import split_examples
 
 LEAVES = sorted(verbs for verbs, command in COMMANDS.items() if not hasattr(command, "commands"))
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from wordreel.cli.find import prompt
+from wordreel.cli.find import search as prompt
 from wordreel.errors import QueryError
 
 

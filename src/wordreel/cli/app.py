@@ -11,27 +11,28 @@ from typer.main import get_command
 
 from wordreel import __version__
 from wordreel.cli.console.commands import Command, Group
+from wordreel.cli.console.common import open_library
 
 VERBS = {
     "add": "manage.add:add",
     "search": "find.search:search",
-    "where": "find.where:where",
-    "caption": "find.caption:caption",
-    "cut": "find.cut:cut",
+    "where": "find.one_video:where",
+    "caption": "find.one_video:caption",
+    "cut": "find.one_video:cut",
     "list": "manage.videos:list_videos",
     "show": "manage.videos:show",
     "remove": "manage.videos:remove",
-    "verify": "manage.verify:verify",
-    "backup": "manage.backup:backup",
-    "restore": "manage.backup:restore",
-    "tracks": "manage.tracks:tracks",
-    "reindex": "manage.reindex:reindex",
-    "push": "manage.publish:push",
-    "pull": "manage.publish:pull",
-    "index": "manage.index:index",
-    "doctor": "setup.doctor:doctor",
-    "experts": "setup.experts:experts",
-    "models": "setup.models:models",
+    "verify": "manage.upkeep:verify",
+    "backup": "manage.upkeep:backup",
+    "restore": "manage.upkeep:restore",
+    "tracks": "manage.storage:tracks",
+    "reindex": "manage.storage:reindex",
+    "push": "manage.storage:push",
+    "pull": "manage.storage:pull",
+    "index": "manage.storage:index",
+    "doctor": "setup.overview:doctor",
+    "experts": "setup.overview:experts",
+    "models": "setup.overview:models",
     "use": "setup.use:use",
     "serve": "setup.serve:serve",
     "demo": "setup.demo:demo",
@@ -134,5 +135,5 @@ def _command(verb: str, where: str) -> Any:
         command.name = verb
         return command
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    alone.command(verb, cls=Command)(target)
+    alone.command(verb, cls=Command)(open_library(target))
     return get_command(alone)

@@ -16,12 +16,13 @@ from starlette.datastructures import Headers
 from starlette.responses import FileResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from wordreel.catalogue.listing import files_of
 from wordreel.catalogue.paths import is_imported
+from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import MediaError
 from wordreel.ingest.extract import content_hash
-from wordreel.catalogue.listing import files_of
-from wordreel.ingest.scan import FileStamp, resolves_within
+from wordreel.ingest.scan import resolves_within
 from wordreel.media.files import OpenFile, open_media
 from wordreel.media.types import Limits, MediaInfo
 from wordreel.serve.problems import Problem

@@ -1,16 +1,19 @@
-"""What several verbs share: where the library is, and how times, sizes and JSON are printed."""
+"""What several verbs share: where the library is, and how times, sizes and JSON are read and printed."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from wordreel.cli.console.show_progress import LINE_EVERY, Pace
+from wordreel.errors import WordreelError
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.util.printable import printable_text
 
@@ -24,16 +27,24 @@ def default_library() -> Path:
     return Path(data).expanduser() / "wordreel" / "library"
 
 
-LibraryOption = Annotated[
-    Path,
-    typer.Option(
+def _library_option() -> Any:
+    return typer.Option(
         "--library",
         "-L",
         default_factory=default_library,
         show_default="$WORDREEL_LIBRARY or ~/.local/share/wordreel/library",
         help="The library's folder.",
-    ),
-]
+    )
+
+
+LibraryOption = Annotated[Path, _library_option()]
+if TYPE_CHECKING:
+    from wordreel.library import Library
+
+    OpenLibrary = Library
+else:
+    OpenLibrary = Annotated[Path, _library_option()]
+    """The library itself, which exists and is open while the verb runs; see `open_library`."""
 OnOption = Annotated[
     str | None,
     typer.Option(
@@ -52,7 +63,37 @@ IndexOption = Annotated[
         show_envvar=False,
     ),
 ]
+LARGEST_JSON = 256 * 2**20  # bytes
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for a script to read.")]
+
+
+def open_library(verb: Callable[..., None]) -> Callable[..., None]:
+    """Let a verb with a parameter of type `OpenLibrary` get the library in place of its path."""
+    kinds = get_type_hints(verb, include_extras=True)
+    name = next((name for name, kind in kinds.items() if kind is OpenLibrary), None)
+    if name is None:
+        return verb
+
+    @wraps(verb)
+    def opened(**given: Any) -> None:
+        from wordreel.library import Library
+
+        with Library(given[name], create=False) as library:
+            verb(**{**given, name: library})
+
+    return opened
+
+
+class VerbGroup(typer.Typer):
+    """A verb with verbs of its own."""
+
+    def __init__(self, help: str, **settings: Any) -> None:
+        super().__init__(help=help, add_completion=False, rich_markup_mode=None, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Register a verb; one with an `OpenLibrary` gets it."""
+        register = super().command(name, **settings)
+        return lambda verb: register(open_library(verb))
 
 
 def counter(what: str) -> ProgressCallback:
@@ -152,3 +193,22 @@ def printable(path: str | Path) -> str:
     'a\\\\nb'
     """
     return printable_text(os.fspath(path))
+
+
+def read_json_list(path: Path) -> list[Any]:
+    """The list in a JSON file.
+
+    Raises:
+        WordreelError: The file cannot be read, or holds something else.
+    """
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise WordreelError(f"{path} is larger than {LARGEST_JSON / 2**20:.0f} MiB")
+        rows = json.loads(path.read_bytes())
+    except OSError as error:
+        raise WordreelError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise WordreelError(f"{path} is not JSON: {error}") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise WordreelError(f"{path} does not hold a list of entries, as it is exported")
+    return rows

@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, LibraryOption, count_of, print_json, printable
-from wordreel.cli.console.json_files import read_json_list
-from wordreel.cli.find.query_options import query_options
+from wordreel.cli.console.common import (
+    JsonOption,
+    OpenLibrary,
+    VerbGroup,
+    count_of,
+    print_json,
+    printable,
+    read_json_list,
+)
+from wordreel.cli.console.option_groups import query_options
 from wordreel.search.query import QueryArguments
 
 if TYPE_CHECKING:
     from wordreel.search.saved import SavedSearch
 
-app = typer.Typer(
-    add_completion=False,
-    help="Save searches with their filters under a name, and run them again.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = VerbGroup("Save searches with their filters under a name, and run them again.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="The name of a saved search.")]
 
@@ -30,7 +32,7 @@ NameArgument = Annotated[str, typer.Argument(help="The name of a saved search.")
 def add(
     name: NameArgument,
     words: Annotated[str, typer.Argument(help="What to look for; tag: and person: are understood.")],
-    library: LibraryOption,
+    library: OpenLibrary,
     query: QueryArguments,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a saved search of that name.")
@@ -40,24 +42,19 @@ def add(
 
     Example: wordreel saved add "beach dogs" "a dog runs" --tag beach --after 2024-01-01
     """
-    from wordreel.library import Library
     from wordreel.search.query import Query
 
-    with Library(library, create=False) as opened:
-        saved = opened.saved.save(name, Query.build(words, **query), replace=overwrite)
+    saved = library.saved.save(name, Query.build(words, **query), replace=overwrite)
     typer.echo(_line(saved))
 
 
 @app.command("list")
-def list_(library: LibraryOption, as_json: JsonOption = False) -> None:
+def list_(library: OpenLibrary, as_json: JsonOption = False) -> None:
     """List saved searches.
 
     Example: wordreel saved list
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        found, exported = opened.saved.list(), opened.saved.export()
+    found, exported = library.saved.list(), library.saved.export()
     if as_json:
         print_json(exported)
         return
@@ -69,7 +66,7 @@ def list_(library: LibraryOption, as_json: JsonOption = False) -> None:
 @app.command("run")
 def run(
     name: NameArgument,
-    library: LibraryOption,
+    library: OpenLibrary,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many videos to show.")] = 10,
     as_json: JsonOption = False,
 ) -> None:
@@ -81,12 +78,10 @@ def run(
 
     from wordreel.cli.find.hit_lines import print_hits
     from wordreel.cli.find.search import as_plain, why_nothing
-    from wordreel.library import Library
 
-    with Library(library, create=False) as opened:
-        query = replace(opened.saved.get(name).query, limit=limit)
-        results = opened.search(query)
-        nothing = "" if results else why_nothing(opened, query)
+    query = replace(library.saved.get(name).query, limit=limit)
+    results = library.search(query)
+    nothing = "" if results else why_nothing(library, query)
     if as_json:
         print_json(as_plain(results))
     elif not results:
@@ -96,34 +91,28 @@ def run(
 
 
 @app.command("remove")
-def remove(name: NameArgument, library: LibraryOption) -> None:
+def remove(name: NameArgument, library: OpenLibrary) -> None:
     """Remove a saved search.
 
     Example: wordreel saved remove "beach dogs"
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        opened.saved.remove(name)
+    library.saved.remove(name)
     typer.echo(f"removed {printable(name)}")
 
 
 @app.command("export")
-def export(library: LibraryOption) -> None:
+def export(library: OpenLibrary) -> None:
     """Print all saved searches as JSON.
 
     Example: wordreel saved export > saved.json
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        print_json(opened.saved.export())
+    print_json(library.saved.export())
 
 
 @app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(help="What `saved export` printed.")],
-    library: LibraryOption,
+    library: OpenLibrary,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace saved searches of the same names.")
     ] = False,
@@ -132,11 +121,8 @@ def import_(
 
     Example: wordreel saved import saved.json
     """
-    from wordreel.library import Library
-
     rows: list[dict[str, Any]] = read_json_list(file)
-    with Library(library, create=False) as opened:
-        count = opened.saved.import_(rows, replace=overwrite)
+    count = library.saved.import_(rows, replace=overwrite)
     typer.echo(f"{count} saved")
 
 

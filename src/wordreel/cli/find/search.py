@@ -1,4 +1,8 @@
-"""`wordreel search`."""
+"""`wordreel search`, and its interactive prompt without words: one query after another, models stay loaded.
+
+The prompt keeps queries in a history of this machine, `wordreel/history` in the user's state folder, readable
+by the user alone. `WORDREEL_HISTORY=off` keeps none.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -23,8 +28,8 @@ from wordreel.cli.console.common import (
     print_json,
     printable,
 )
+from wordreel.cli.console.option_groups import query_options
 from wordreel.cli.find.hit_lines import print_comparison, print_hits
-from wordreel.cli.find.query_options import query_options
 from wordreel.errors import NextStep, QueryError, WordreelError
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query, QueryArguments
@@ -32,6 +37,11 @@ from wordreel.search.query import Query, QueryArguments
 if TYPE_CHECKING:
     from wordreel.library import Library
     from wordreel.search.hits import Hit, Results
+
+
+PROMPT = "search> "
+HELP = "Type what to look for. A number plays that hit; an empty line or Ctrl-D ends."
+KEPT = 500  # queries
 
 
 @query_options()
@@ -131,8 +141,6 @@ def _at_a_terminal() -> bool:
 
 def _prompt(library: Library, every: bool, preview: bool, chosen: QueryArguments) -> None:
     """Answer one query after another."""
-    from wordreel.cli.find.prompt import ask
-
     last: list[Hit] = []
 
     def search(words: str) -> None:
@@ -217,3 +225,53 @@ def player(hit: Hit) -> list[str]:
     if opener is None:
         raise WordreelError("no player was found", NextStep(f"install mpv, or open {hit.path} yourself"))
     return [opener, path]
+
+
+def ask(search: Callable[[str], None], play: Callable[[int], None]) -> None:
+    """Read queries until an empty line or the end of the input; errors are printed, not raised."""
+    typer.echo(HELP)
+    with history(history_file()):
+        while True:
+            try:
+                words = input(PROMPT).strip()
+            except EOFError:
+                typer.echo()
+                return
+            if not words:
+                return
+            try:
+                play(int(words)) if words.isdecimal() else search(words)
+            except WordreelError as error:
+                typer.echo(f"wordreel: {error}", err=True)
+
+
+def history_file() -> Path | None:
+    """Where queries are kept; None if they are not."""
+    if os.environ.get("WORDREEL_HISTORY", "").lower() in ("off", "0", "no"):
+        return None
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "wordreel" / "history"
+
+
+@contextmanager
+def history(file: Path | None) -> Iterator[None]:
+    """Line editing with the queries of earlier prompts; those of this one are added at the end."""
+    try:
+        import readline
+    except ImportError:  # not on every system
+        yield
+        return
+    readline.clear_history()
+    readline.set_history_length(KEPT)
+    if file is not None:
+        with suppress(OSError):
+            readline.read_history_file(file)
+    try:
+        yield
+    finally:
+        if file is not None:
+            with suppress(OSError):  # a history that cannot be written is not worth an error
+                file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                file.touch(mode=0o600)
+                readline.write_history_file(file)
+                file.chmod(0o600)

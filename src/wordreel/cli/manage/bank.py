@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,8 @@ import typer
 
 from wordreel.cli.console.common import (
     JsonOption,
-    LibraryOption,
+    OpenLibrary,
+    VerbGroup,
     beta_number,
     counter,
     print_json,
@@ -21,27 +22,78 @@ from wordreel.cli.console.common import (
 from wordreel.cli.console.option_groups import expand_options
 from wordreel.cli.console.terminal import padded
 from wordreel.cli.lab.evaluate_inputs import CaptionSource, command
-from wordreel.cli.manage.bank_sources import NOWHERE, DataOption, IdsOption, SourceOptions, SplitOption
 
 if TYPE_CHECKING:
     from wordreel.banks.check import BankCheck, BankCheckRow
     from wordreel.banks.manager import BankManager
+    from wordreel.banks.sources import BankQueries
     from wordreel.catalogue.banks import Bank
 
-app = typer.Typer(
-    add_completion=False,
-    help="Build, check and use query banks: sample queries that show which videos turn up too often.",
+app = VerbGroup(
+    "Build, check and use query banks: sample queries that show which videos turn up too often.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 NameArgument = Annotated[str, typer.Argument(help="The bank's name.")]
 
 
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="The folder with the annotations of a dataset that is named.")
+]
+SplitOption = Annotated[str | None, typer.Option("--split", help="Which split of the captions.")]
+IdsOption = Annotated[
+    str | None, typer.Option("--ids", help="Only the captions of these ids: a file, or FILE.json:key.key.")
+]
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """Captions, a query log or the built-in list, at most one of them."""
+
+    captions: Annotated[
+        str | None,
+        typer.Option(
+            "--captions", help="Captions: .csv, .jsonl, .json, FILE.json:key, or a dataset with --data."
+        ),
+    ] = None
+    data: DataOption = None
+    split: SplitOption = None
+    ids: IdsOption = None
+    log: Annotated[
+        str | None, typer.Option("--log", help="A query log: a query or a JSON object a line; - is stdin.")
+    ] = None
+    builtin: Annotated[
+        bool, typer.Option("--builtin", help="The everyday queries that come with wordreel.")
+    ] = False
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="At most this many, evenly spaced over the source.")
+    ] = None
+
+    def gather(self, everyday: bool = False) -> BankQueries:
+        """Queries from the one named source; the everyday ones if `everyday` and none is named."""
+        from wordreel.banks import sources
+
+        if sum((bool(self.captions), self.log is not None, self.builtin)) > 1:
+            raise typer.BadParameter("name one source: --captions, --log or --builtin")
+        if self.captions:
+            split = CaptionSource(self.captions, self.data, self.split, self.ids).read()
+            queries = sources.from_captions(split.captions, Path(self.captions).name, split.name)
+        elif self.log is not None:
+            queries = sources.from_log(self.log)
+        elif self.builtin or everyday:
+            queries = sources.builtin()
+        else:
+            raise typer.BadParameter("name a source: --captions FILE, --log FILE or --builtin")
+        return sources.subsample(queries, self.limit)
+
+
+NOWHERE = SourceOptions()
+
+
 @app.command("build")
 @expand_options
 def build(
-    library: LibraryOption,
+    library: OpenLibrary,
     name: NameArgument = "everyday",
     source: SourceOptions = NOWHERE,
     as_json: JsonOption = False,
@@ -50,11 +102,8 @@ def build(
 
     Example: wordreel bank build mine --captions train.json
     """
-    from wordreel.library import Library
-
     queries = source.gather(everyday=name == "everyday")
-    with Library(library, create=False) as opened:
-        bank = opened.banks.build(name, queries.texts, queries.source, counter("queries"))
+    bank = library.banks.build(name, queries.texts, queries.source, counter("queries"))
     facts = {"name": bank.name, "queries": len(bank), "source": bank.source, "revision": bank.revision}
     if as_json:
         print_json(facts)
@@ -64,16 +113,13 @@ def build(
 
 
 @app.command("list")
-def list_banks(library: LibraryOption, as_json: JsonOption = False) -> None:
+def list_banks(library: OpenLibrary, as_json: JsonOption = False) -> None:
     """List the banks of a library and the verdicts of their checks.
 
     Example: wordreel bank list
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        banks = opened.banks
-        rows = [{**asdict(row), "check": _standing(banks.show(row.name), banks)} for row in banks.list()]
+    banks = library.banks
+    rows = [{**asdict(row), "check": _standing(banks.show(row.name), banks)} for row in banks.list()]
     if as_json:
         print_json(rows)
         return
@@ -87,7 +133,7 @@ def list_banks(library: LibraryOption, as_json: JsonOption = False) -> None:
 @app.command("show")
 def show(
     name: NameArgument,
-    library: LibraryOption,
+    library: OpenLibrary,
     limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="How many queries to show.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
@@ -95,11 +141,8 @@ def show(
 
     Example: wordreel bank show mine --limit 50
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        bank, last = opened.banks.show(name), opened.banks.last_check(name)
-        standing = _standing(bank, opened.banks)
+    bank, last = library.banks.show(name), library.banks.last_check(name)
+    standing = _standing(bank, library.banks)
     if as_json:
         print_json({**asdict(bank), "revision": bank.revision, "check": last and last.report})
         return
@@ -116,7 +159,7 @@ def show(
 @expand_options
 def add(
     name: NameArgument,
-    library: LibraryOption,
+    library: OpenLibrary,
     texts: Annotated[list[str] | None, typer.Argument(help="Queries to add.")] = None,
     source: SourceOptions = NOWHERE,
     as_json: JsonOption = False,
@@ -126,11 +169,9 @@ def add(
     Example: wordreel bank add mine "a dog catches a frisbee"
     """
     from wordreel.banks.sources import BankQueries
-    from wordreel.library import Library
 
     queries = BankQueries(tuple(texts), "the command line") if texts else source.gather()
-    with Library(library, create=False) as opened:
-        added = opened.banks.add(name, queries.texts, queries.source)
+    added = library.banks.add(name, queries.texts, queries.source)
     if as_json:
         print_json({"name": name, "added": added, "duplicates": len(queries.texts) - added})
         return
@@ -140,7 +181,7 @@ def add(
 @app.command("remove")
 def remove(
     name: NameArgument,
-    library: LibraryOption,
+    library: OpenLibrary,
     texts: Annotated[list[str] | None, typer.Argument(help="Queries to remove.")] = None,
     whole: Annotated[bool, typer.Option("--all", help="Delete the whole bank.")] = False,
     as_json: JsonOption = False,
@@ -149,14 +190,11 @@ def remove(
 
     Example: wordreel bank remove mine "a dog catches a frisbee"
     """
-    from wordreel.library import Library
-
     if bool(texts) == whole:
         raise typer.BadParameter("name the queries to remove, or give --all")
-    with Library(library, create=False) as opened:
-        removed = len(opened.banks.show(name)) if whole else opened.banks.remove(name, texts or ())
-        if whole:
-            opened.banks.delete(name)
+    removed = len(library.banks.show(name)) if whole else library.banks.remove(name, texts or ())
+    if whole:
+        library.banks.delete(name)
     if as_json:
         print_json({"name": name, "removed": removed, "deleted": whole})
     else:
@@ -166,7 +204,7 @@ def remove(
 @app.command("check")
 def check(
     name: NameArgument,
-    library: LibraryOption,
+    library: OpenLibrary,
     captions: Annotated[
         str, typer.Option("--captions", help="Captions of videos in the library: queries with known answers.")
     ],
@@ -190,10 +228,9 @@ def check(
     Example: wordreel bank check mine --captions captions.json --ids splits.json:official.val
     """
     from wordreel.banks.check import CHECKED_METHODS
-    from wordreel.library import Library
 
     wanted = CaptionSource(captions, data, split, ids)
-    report = Library(library, create=False).banks.check(
+    report = library.banks.check(
         name, wanted.read().captions, method or CHECKED_METHODS, beta_number(beta), counter("captions")
     )
     facts = {"command": command(), "inputs": wanted.inputs("captions"), **asdict(report)}

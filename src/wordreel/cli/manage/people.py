@@ -9,7 +9,8 @@ import typer
 
 from wordreel.cli.console.common import (
     JsonOption,
-    LibraryOption,
+    OpenLibrary,
+    VerbGroup,
     clock,
     count_of,
     counter,
@@ -21,47 +22,39 @@ from wordreel.cli.console.common import (
 if TYPE_CHECKING:
     from wordreel.people.people_manager import Person
 
-app = typer.Typer(
-    add_completion=False,
-    help="Group faces by person and name them. Off unless you turn it on; nothing leaves this machine.",
+app = VerbGroup(
+    "Group faces by person and name them. Off unless you turn it on; nothing leaves this machine.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 WhoArgument = Annotated[str, typer.Argument(help="A person by name or by number.")]
 
 
 @app.command("on")
-def on(library: LibraryOption) -> None:
+def on(library: OpenLibrary) -> None:
     """Group faces by person, now and after each add. Nothing leaves this machine.
 
     Example: wordreel people on
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        opened.people.turn_on(counter("files grouped"))
-        people = opened.people.list(least=2)
+    library.people.turn_on(counter("files grouped"))
+    people = library.people.list(least=2)
     _print_people(people)
     typer.echo("→ name somebody: `wordreel people name NUMBER NAME`; undo all: `wordreel people forget`")
 
 
 @app.command("off")
-def off(library: LibraryOption) -> None:
+def off(library: OpenLibrary) -> None:
     """Stop grouping faces and searching for people. Groups and names stay until `people forget`.
 
     Example: wordreel people off
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        opened.people.turn_off()
+    library.people.turn_off()
     typer.echo("People are off. Delete groups, names and their vectors: `wordreel people forget`.")
 
 
 @app.command("list")
 def list_(
-    library: LibraryOption,
+    library: OpenLibrary,
     who: Annotated[
         str | None, typer.Argument(help="Show every look at this person.", show_default=False)
     ] = None,
@@ -74,13 +67,10 @@ def list_(
 
     Example: wordreel people list Anna
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        is_on = opened.people.on
-        people = opened.people.list(least=1 if everybody else 2)
-        faces = [] if who is None else opened.people.faces(who)
-        paths = {one.content: one.paths[0] for one in opened.videos()} if faces else {}
+    is_on = library.people.on
+    people = library.people.list(least=1 if everybody else 2)
+    faces = [] if who is None else library.people.faces(who)
+    paths = {one.content: one.paths[0] for one in library.videos()} if faces else {}
     if as_json:
         print_json([asdict(one) for one in people] if who is None else [asdict(one) for one in faces])
         return
@@ -98,16 +88,13 @@ def list_(
 def name(
     who: WhoArgument,
     name: Annotated[str, typer.Argument(help="The name; an empty one takes it away.")],
-    library: LibraryOption,
+    library: OpenLibrary,
 ) -> None:
     """Give a person a name. Searches understand it: `wordreel search "Anna dances"`.
 
     Example: wordreel people name 3 Anna
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        opened.people.name(who, name)
+    library.people.name(who, name)
     typer.echo(f"{printable(who)} is {printable(name)}" if name.strip() else f"{printable(who)} has no name")
 
 
@@ -115,17 +102,14 @@ def name(
 def merge(
     who: WhoArgument,
     others: Annotated[list[str], typer.Argument(help="The same person under other numbers or names.")],
-    library: LibraryOption,
+    library: OpenLibrary,
 ) -> None:
     """Say that several groups are one person.
 
     Example: wordreel people merge Anna 7 12
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        opened.people.merge(who, *others)
-        faces = len(opened.people.faces(who))
+    library.people.merge(who, *others)
+    faces = len(library.people.faces(who))
     typer.echo(f"{printable(who)}: {count_of(faces, 'moment')}")
 
 
@@ -133,22 +117,19 @@ def merge(
 def split(
     who: WhoArgument,
     faces: Annotated[list[int], typer.Argument(help="Numbers of looks, as `people list WHO` shows them.")],
-    library: LibraryOption,
+    library: OpenLibrary,
 ) -> None:
     """Say that some looks at a person are somebody else.
 
     Example: wordreel people split Anna 31 40
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        new = opened.people.split(who, faces)
+    new = library.people.split(who, faces)
     typer.echo(f"{count_of(len(faces), 'moment')} now of person {new}")
 
 
 @app.command("forget")
 def forget(
-    library: LibraryOption,
+    library: OpenLibrary,
     who: Annotated[
         str | None, typer.Argument(help="Forget only this person.", show_default="everybody")
     ] = None,
@@ -157,10 +138,7 @@ def forget(
 
     Example: wordreel people forget
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        count = opened.people.forget(who)
+    count = library.people.forget(who)
     typer.echo(f"{count} {'person' if count == 1 else 'people'} forgotten.")
     if who is None:
         typer.echo("What the faces expert extracted stays in the library's tracks, without names or groups.")

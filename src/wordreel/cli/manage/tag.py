@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, LibraryOption, clock, count_of, print_json, printable
-from wordreel.cli.console.json_files import read_json_list
-from wordreel.cli.find.cut import seconds_of
+from wordreel.cli.console.common import (
+    JsonOption,
+    OpenLibrary,
+    VerbGroup,
+    clock,
+    count_of,
+    print_json,
+    printable,
+    read_json_list,
+)
+from wordreel.cli.find.one_video import seconds_of
 
 if TYPE_CHECKING:
     from wordreel.catalogue.annotations import Annotation
 
-app = typer.Typer(
-    add_completion=False,
-    help="Tag moments and write notes on them; searches find both.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = VerbGroup("Tag moments and write notes on them; searches find both.", no_args_is_help=True)
 
 VideoArgument = Annotated[Path, typer.Argument(help="A file of the library.")]
 FromOption = Annotated[str | None, typer.Option("--from", help="Where the moment begins: seconds, or 1:05.")]
@@ -31,7 +34,7 @@ ToOption = Annotated[str | None, typer.Option("--to", help="Where it ends.")]
 def add(
     video: VideoArgument,
     tags: Annotated[list[str], typer.Argument(help="Tags.")],
-    library: LibraryOption,
+    library: OpenLibrary,
     start: FromOption = None,
     end: ToOption = None,
     as_json: JsonOption = False,
@@ -40,11 +43,9 @@ def add(
 
     Example: wordreel tag add ~/Videos/party.mp4 cake "birthday 2024" --from 1:35 --to 1:48
     """
-    from wordreel.library import Library
-
     first, last = _moment(start, end)
-    with Library(library, create=False) as opened, opened.store.catalogue.transaction():
-        made = [opened.annotations.tag(video, tag, first, last) for tag in tags]
+    with library.store.catalogue.transaction():
+        made = [library.annotations.tag(video, tag, first, last) for tag in tags]
     _show(made, as_json)
 
 
@@ -52,7 +53,7 @@ def add(
 def note(
     video: VideoArgument,
     text: Annotated[str, typer.Argument(help="The note.")],
-    library: LibraryOption,
+    library: OpenLibrary,
     start: FromOption = None,
     end: ToOption = None,
     as_json: JsonOption = False,
@@ -61,16 +62,13 @@ def note(
 
     Example: wordreel tag note ~/Videos/party.mp4 "Uncle Bob drops the cake" --from 1:40 --to 1:44
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        made = opened.annotations.note(video, text, *_moment(start, end))
+    made = library.annotations.note(video, text, *_moment(start, end))
     _show([made], as_json)
 
 
 @app.command("list")
 def list_(
-    library: LibraryOption,
+    library: OpenLibrary,
     video: Annotated[Path | None, typer.Argument(help="Only of this file.", show_default=False)] = None,
     tag: Annotated[str | None, typer.Option("--tag", help="Only the moments with this tag.")] = None,
     as_json: JsonOption = False,
@@ -79,12 +77,9 @@ def list_(
 
     Example: wordreel tag list ~/Videos/party.mp4
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        counts = opened.annotations.tags()
-        found = opened.annotations.list(video, tag)
-        paths = {one.content: one.paths[0] for one in opened.videos()}
+    counts = library.annotations.tags()
+    found = library.annotations.list(video, tag)
+    paths = {one.content: one.paths[0] for one in library.videos()}
     if video is None and tag is None:
         if as_json:
             print_json([asdict(count) for count in counts])
@@ -105,46 +100,38 @@ def list_(
 @app.command("remove")
 def remove(
     numbers: Annotated[list[int], typer.Argument(help="Numbers of tags and notes, as `tag list` shows.")],
-    library: LibraryOption,
+    library: OpenLibrary,
     as_json: JsonOption = False,
 ) -> None:
     """Remove tags and notes by their numbers.
 
     Example: wordreel tag remove 12 13
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened, opened.store.catalogue.transaction():
-        gone = [opened.annotations.remove(number) for number in numbers]
+    with library.store.catalogue.transaction():
+        gone = [library.annotations.remove(number) for number in numbers]
     _show(gone, as_json, "removed ")
 
 
 @app.command("export")
-def export(library: LibraryOption) -> None:
+def export(library: OpenLibrary) -> None:
     """Print all tags and notes as JSON.
 
     Example: wordreel tag export > tags.json
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        print_json(opened.annotations.export())
+    print_json(library.annotations.export())
 
 
 @app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(help="What `tag export` printed.")],
-    library: LibraryOption,
+    library: OpenLibrary,
 ) -> None:
     """Add exported tags and notes to the videos that this library has, all or none of them.
 
     Example: wordreel tag import tags.json
     """
-    from wordreel.library import Library
-
     rows = read_json_list(file)
-    with Library(library, create=False) as opened:
-        new, missing = opened.annotations.import_(rows)
+    new, missing = library.annotations.import_(rows)
     typer.echo(f"{new} new, {len(rows) - new - missing} known, {missing} of videos that are not here")
 
 

@@ -12,7 +12,7 @@ import typer
 
 from wordreel.cli.console.common import (
     JsonOption,
-    LibraryOption,
+    OpenLibrary,
     clock,
     count_of,
     long_time,
@@ -27,7 +27,7 @@ FEW = 5  # files that are removed without a question
 
 
 def list_videos(
-    library: LibraryOption,
+    library: OpenLibrary,
     failures: Annotated[
         bool, typer.Option("--failures", help="List what could not be added, and why.")
     ] = False,
@@ -37,11 +37,8 @@ def list_videos(
 
     Example: wordreel list --failures
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        failed, stats = opened.store.failures(), opened.store.stats()
-        videos = sorted(opened.videos(), key=lambda video: video.paths)
+    failed, stats = library.store.failures(), library.store.stats()
+    videos = sorted(library.videos(), key=lambda video: video.paths)
     if failures:
         rows = [{"path": failure.path, "reason": failure.reason} for failure in failed]
         if as_json:
@@ -77,7 +74,7 @@ def list_videos(
 
 def show(
     file: Annotated[Path, typer.Argument(help="A file of the library.")],
-    library: LibraryOption,
+    library: OpenLibrary,
     every: Annotated[bool, typer.Option("--all", help="List every clip of a long video.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,10 +82,7 @@ def show(
 
     Example: wordreel show ~/Videos/party.mp4
     """
-    from wordreel.library import Library
-
-    with Library(library, create=False) as opened:
-        facts = opened.describe(file)
+    facts = library.describe(file)
     if as_json:
         print_json(facts)
         return
@@ -115,7 +109,7 @@ def show(
 
 
 def remove(
-    library: LibraryOption,
+    library: OpenLibrary,
     paths: Annotated[list[Path] | None, typer.Argument(help="Files and folders to remove.")] = None,
     missing: Annotated[
         bool, typer.Option("--missing", help="Remove the files that are gone from their folders.")
@@ -133,24 +127,21 @@ def remove(
 
     Example: wordreel remove ~/Videos/old
     """
-    from wordreel.library import Library
-
     if not paths and not missing:
         raise typer.BadParameter("name files or folders, or give --missing")
-    with Library(library, create=False) as opened:
-        for named in paths or ():
-            if not opened.remove(named, dry_run=True):
-                raise LibraryError(
-                    f"{printable(named)} is not in the library", NextStep("see what is", command="list")
-                )
-        absent = opened.missing() if missing else None
-        asked = opened.remove(*(paths or ()), dry_run=True) + (absent.gone if absent else [])
-        listed = list(dict.fromkeys(asked))
-        if not dry_run:
-            if (len(listed) > FEW or (forget and listed)) and not yes:
-                _confirm(listed, forget)
-            listed = opened.remove(*paths, forget=forget) if paths else []
-            listed += opened.remove_missing(forget) if missing else []
+    for named in paths or ():
+        if not library.remove(named, dry_run=True):
+            raise LibraryError(
+                f"{printable(named)} is not in the library", NextStep("see what is", command="list")
+            )
+    absent = library.missing() if missing else None
+    asked = library.remove(*(paths or ()), dry_run=True) + (absent.gone if absent else [])
+    listed = list(dict.fromkeys(asked))
+    if not dry_run:
+        if (len(listed) > FEW or (forget and listed)) and not yes:
+            _confirm(listed, forget)
+        listed = library.remove(*paths, forget=forget) if paths else []
+        listed += library.remove_missing(forget) if missing else []
     if as_json:
         print_json(listed)
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, LibraryOption, print_json, printable, size_of
+from wordreel.cli.console.common import JsonOption, OpenLibrary, print_json, printable, size_of
 from wordreel.cli.console.show_progress import Shown, show_progress, shown
 from wordreel.cli.console.terminal import padded
 from wordreel.progress import Progress
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def use(
-    library: LibraryOption,
+    library: OpenLibrary,
     model: Annotated[
         str | None,
         typer.Argument(
@@ -84,10 +84,8 @@ def use(
     Example: wordreel use runs/mmt-msvd
     Example: wordreel use trained_model.pth --text GoogleNews-vectors-negative300.bin
     """
-    from wordreel.library import Library
     from wordreel.models.conversion import ConversionOptions
 
-    opened = Library(library, create=False)
     if model is not None and list_all:
         raise typer.BadParameter("name a model, or give --list")
     conversion = ConversionOptions(config, mode, name, text, moee_order)
@@ -96,9 +94,9 @@ def use(
             "--text, --config, --mode, --moee-order and --name are for a published checkpoint: name its file"
         )
     if model is None:
-        _print_models(opened, list_all, as_json)
+        _print_models(library, list_all, as_json)
         return
-    used = use_with_progress(opened, model, conversion, precision=precision, yes=yes, as_json=as_json)
+    used = use_with_progress(library, model, conversion, precision=precision, yes=yes, as_json=as_json)
     if as_json:
         print_json(asdict(used))
         return

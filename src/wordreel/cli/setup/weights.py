@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, print_json, printable, size_of
+from wordreel.cli.console.common import JsonOption, VerbGroup, print_json, printable, size_of
 
 if TYPE_CHECKING:
     from wordreel.backbones.installed import InstalledBackbone
@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 RETRY = 24 * 3600.0  # seconds after which weights that could not be fetched are asked for again
 
-app = typer.Typer(
-    add_completion=False,
-    help="Fetch, add, list and remove weights of experts and backbones.",
-    invoke_without_command=True,
-    rich_markup_mode=None,
-)
+app = VerbGroup("Fetch, add, list and remove weights of experts and backbones.", invoke_without_command=True)
 
 
 @app.callback()

@@ -25,6 +25,7 @@ from wordreel.workers.local_worker import LocalWorker
 
 ONE_THREAD = "OPENBLAS_NUM_THREADS"  # which the server sets for itself
 RETRY_BUSY_AFTER = 5.0  # seconds until a library that another program writes to is tried again
+KILL_AFTER = 5.0  # seconds between SIGTERM and SIGKILL
 LOOK_EVERY = 0.2  # seconds between two looks at whether a job is to stop
 MAX_LISTED = 100  # paths and failures in a report
 
@@ -71,17 +72,20 @@ class JobProcess:
 def _end_on_stop(worker: LocalWorker, stop: threading.Event, ended: threading.Event) -> None:
     while not ended.is_set():
         if stop.wait(LOOK_EVERY):
-            worker.stop()
+            worker.cancel(KILL_AFTER)
             return
 
 
-def run_job(path: Path, kind: str, request: dict[str, Any], *, report: ReportProgress) -> dict[str, Any]:
-    """Run one job and return what it did. After a kill, the same request resumes it."""
-    os.nice(5)  # searches come first
-    return _run(Library(path, create=False), kind, request, report)
+def run_politely(path: Path, kind: str, request: dict[str, Any], *, report: ReportProgress) -> dict[str, Any]:
+    """Run one job in this process, at a lower priority than searches."""
+    os.nice(5)
+    return run_job(Library(path, create=False), kind, request, report)
 
 
-def _run(library: Library, kind: str, request: dict[str, Any], on_progress: ReportProgress) -> dict[str, Any]:
+def run_job(
+    library: Library, kind: str, request: dict[str, Any], on_progress: ReportProgress
+) -> dict[str, Any]:
+    """Run one job and return its report. After a kill, the same request resumes it."""
     if kind in ("add", THOROUGH):
         return _add(library, kind, request, on_progress)
     if kind == "use":

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from wordreel import __version__
+from wordreel.catalogue.listing import count_videos
 from wordreel.catalogue.passes import quick_contents
-from wordreel.catalogue.listing import count_videos, present_experts
 from wordreel.search.query_fields import SEARCHABLE
 from wordreel.serve.display import display_path, largest_folders
 from wordreel.serve.metrics import CONTENT_TYPE
@@ -73,7 +73,7 @@ def status(service: Served) -> StatusResponse:
         unembedded=state.missing,
         index=str(state.searcher.snapshot.opened_index),
         problem=service.search_problem(),
-        experts=state.cached(("experts",), lambda: present_experts(service.store)),
+        experts=state.cached(("experts",), lambda: sorted(service.store.track_dims())),
         folders=state.cached(("folders",), lambda: largest_folders(paths().values(), library)),
         seconds=seconds,
         banks=listed(service),

@@ -14,9 +14,9 @@ from wordreel.catalogue.paths import is_imported
 from wordreel.ingest.scan import resolves_within
 from wordreel.search.caption import rank_captions as rank
 from wordreel.search.describe import describe
-from wordreel.search.query_fields import SearchNorm
 from wordreel.search.query import Query as Asked
 from wordreel.search.query import VideoMoment
+from wordreel.search.query_fields import SearchNorm
 from wordreel.search.query_terms import resolve_terms
 from wordreel.serve.display import (
     display_name,

@@ -1,11 +1,10 @@
 // Sample queries (query banks): which there are, and what their checks said.
 import { api } from "./api.js";
-import { confirmed } from "./confirm.js";
 import { button, h, icon, replace } from "./dom.js";
 import { plural } from "./format.js";
 import { jobList } from "./jobs.js";
 import { METHODS } from "./norms.js";
-import { failure, stale } from "./notice.js";
+import { confirmed, failure, stale } from "./notice.js";
 
 /** `{element, update(signal)}`; `changed()` is called after a bank came or went. */
 export function banksPart(app, changed) {

@@ -1,10 +1,9 @@
 // Two rankings side by side, similarity alone and one that holds frequent files back, with every hit that moved marked.
-import { confidence } from "./confidence.js";
+import { opened, still } from "./cards.js";
 import { h } from "./dom.js";
 import { moment, readable } from "./format.js";
-import { opened, still } from "./card.js";
 import { href } from "./router.js";
-import { ranking } from "./why.js";
+import { confidence, ranking } from "./why.js";
 
 /** Two lists; `answer` is the response to a search with `compare`. */
 export function compare(answer, route) {

@@ -3,8 +3,7 @@ import { clip, exportAddress } from "./api.js";
 import { button, h, icon, replace } from "./dom.js";
 import { filterFields } from "./filters.js";
 import { clock, sentence } from "./format.js";
-import { say } from "./live.js";
-import { untilDismissed } from "./popup.js";
+import { say, untilDismissed } from "./notice.js";
 
 const FORMATS = [["csv", "Table for a spreadsheet (CSV)"], ["edl", "Edit list for video editors (EDL)"], ["otio", "Timeline for video editors (OTIO)"], ["m3u", "Playlist for media players (M3U)"]];
 const MOST = 200; // results of a list

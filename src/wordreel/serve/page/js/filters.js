@@ -1,10 +1,10 @@
 // Which files may answer, and how: a panel of fields, and a chip for each that is set.
 import { api } from "./api.js";
 import { button, h, icon, select } from "./dom.js";
-import { expertWords } from "./experts.js";
 import { length, percent, readable } from "./format.js";
 import { METHODS, rankingFields } from "./norms.js";
 import { FILTERS } from "./router.js";
+import { expertWords } from "./why.js";
 
 const YES_NO = [["", "does not matter"], ["true", "yes"], ["false", "no"]];
 const KINDS = [["", "anything"], ["video", "videos"], ["image", "pictures"], ["audio", "sounds"]];

@@ -1,11 +1,11 @@
 // Before anything is asked: what to ask, what is here, or how to begin.
 import { api, media, thumb, written } from "./api.js";
+import { forgetAll, recent } from "./browser_settings.js";
+import { grid } from "./cards.js";
 import { button, h } from "./dom.js";
 import { length, plural, sentence } from "./format.js";
-import { grid } from "./grid.js";
 import { keep } from "./hits.js";
 import { notice } from "./notice.js";
-import { forgetAll, recent } from "./recent.js";
 import { href } from "./router.js";
 import { savedRow } from "./saved.js";
 

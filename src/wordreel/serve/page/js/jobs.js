@@ -2,7 +2,7 @@
 import { api } from "./api.js";
 import { button, h, icon, replace } from "./dom.js";
 import { base, count, length, plural, readable } from "./format.js";
-import { say } from "./live.js";
+import { say } from "./notice.js";
 
 const OVER = new Set(["done", "failed", "cancelled"]);
 const STEPS = { embedding: "Making it searchable", checking: "Checking", waiting: "Waiting for another program" };

@@ -1,17 +1,14 @@
 // The library view: what is in it, what is being added, what failed.
+import { dropPlace, folderForm } from "./adding.js";
 import { api, sharp, thumb } from "./api.js";
-import { confirmed } from "./confirm.js";
+import { quickLook } from "./cards.js";
 import { button, h, icon, replace } from "./dom.js";
-import { folderForm } from "./folders.js";
 import { day, length, plural, readable } from "./format.js";
 import { keep } from "./hits.js";
 import { empty, missing } from "./home.js";
 import { jobList, reasons } from "./jobs.js";
-import { say } from "./live.js";
-import { failure, stale } from "./notice.js";
-import { quickLook } from "./quick_look.js";
+import { confirmed, failure, say, stale } from "./notice.js";
 import { go, here, href } from "./router.js";
-import { dropPlace } from "./upload.js";
 
 const PAGE = 50;
 

@@ -1,15 +1,13 @@
-// The page: one view at a time under the address, the player above it.
+// The page: one view at a time under the address, the player above it; the login, and addresses that lead nowhere.
 import { api } from "./api.js";
-import { replace } from "./dom.js";
+import { h, replace } from "./dom.js";
 import { pageKeys } from "./keys.js";
 import { mount as library } from "./library.js";
-import { login } from "./login.js";
-import { mount as lost } from "./lost.js";
-import { failure } from "./notice.js";
+import { failure, notice } from "./notice.js";
 import { mount as people } from "./people.js";
 import { sync } from "./player.js";
-import { go, start } from "./router.js";
 import { mount as ranking } from "./ranking.js";
+import { go, start } from "./router.js";
 import { mount as search } from "./search.js";
 import { mount as settings } from "./settings.js";
 
@@ -76,6 +74,33 @@ function find() {
   const box = document.getElementById("query");
   box.focus();
   box.select();
+}
+
+/** Asks in `root` until the server takes the token. */
+function login(root, then) {
+  const input = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true });
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const submit = async (event) => {
+    event.preventDefault();
+    try {
+      await api.login(input.value.trim());
+      then();
+    } catch (error) {
+      wrong.textContent = error.message;
+      input.select();
+    }
+  };
+  replace(root, h("form", { class: "login", on: { submit } }, h("h1", {}, "Welcome"),
+    h("p", {}, "This library is protected. Ask its owner for the token, a kind of password."),
+    h("label", { for: "token" }, "Token"), input, wrong, h("button", { class: "primary", type: "submit" }, "Enter")));
+  input.focus();
+}
+
+/** An address that leads nowhere. */
+function lost(root) {
+  root.append(notice("There is nothing at this address", "The link may be old, or mistyped.",
+    h("a", { class: "button primary", href: "/", "data-route": true }, "Search"), h("a", { class: "button", href: "/?view=library", "data-route": true }, "Library")));
+  return { update: () => {}, leave: () => {}, title: () => "not found" };
 }
 
 addEventListener("wordreel:login", ask);

@@ -1,9 +1,8 @@
 // Which model answers: those of the library, and larger ones that can be downloaded.
 import { api } from "./api.js";
-import { confirmed } from "./confirm.js";
 import { button, h, replace } from "./dom.js";
 import { jobList } from "./jobs.js";
-import { failure, stale } from "./notice.js";
+import { confirmed, failure, stale } from "./notice.js";
 
 /** `{element, update(signal), leave()}` */
 export function modelsPart(app) {

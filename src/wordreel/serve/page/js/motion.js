@@ -1,6 +1,6 @@
 // A moment that plays while it is looked at: the video itself, or the moving preview where it cannot be played.
+import { still } from "./browser_settings.js";
 import { h } from "./dom.js";
-import { still } from "./theme.js";
 
 const WAIT = 140; // ms, so that a pointer passing over the grid starts nothing
 const LEAST = 1.5; // s

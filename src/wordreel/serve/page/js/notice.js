@@ -1,4 +1,4 @@
-// Empty, waiting and failed: each tells the next step.
+// What the page says and asks: notices, questions, words for screen readers, and boxes that open over it.
 import { button, h } from "./dom.js";
 import { sentence } from "./format.js";
 
@@ -37,4 +37,53 @@ export function waiting(cards = 8) {
 /** True for the error of a request that a newer one replaced. */
 export function stale(error) {
   return error.name === "AbortError";
+}
+
+/** Resolves to true if `yes` was pressed. */
+export function confirmed(title, words, yes, no = "Keep it") {
+  return new Promise((answer) => {
+    const dialog = h("dialog", { class: "confirm", "aria-labelledby": "confirm-title" });
+    let agreed = false;
+    dialog.append(h("h2", { id: "confirm-title" }, title), h("p", {}, words),
+      h("div", { class: "actions" }, button({ autofocus: true, on: { click: () => dialog.close() } }, no),
+        button({ class: "danger", on: { click: () => { agreed = true; dialog.close(); } } }, yes)));
+    dialog.addEventListener("close", () => { dialog.remove(); answer(agreed); });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+let later;
+
+/** Says `words` to a screen reader, once things have settled. */
+export function say(words) {
+  clearTimeout(later);
+  later = setTimeout(() => {
+    document.getElementById("live").textContent = words;
+  }, 400);
+}
+
+/** Listens while a box is open. `parts` are the box and its opener; returns a function that stops listening. */
+export function untilDismissed(parts, close) {
+  const running = new AbortController();
+  const listen = (type, act) => document.addEventListener(type, (event) => {
+    if (parts.some((part) => part.isConnected)) act(event);
+    else running.abort(); // other results have replaced it
+  }, { capture: true, signal: running.signal });
+  const shut = () => { running.abort(); close(); };
+  listen("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    event.stopPropagation();
+    shut();
+  });
+  listen("click", (event) => {
+    if (parts.some((part) => part.contains(event.target))) return;
+    if (event.detail > 0) { // a press of the mouse or a finger; a key on another button still works
+      event.preventDefault();
+      event.stopPropagation();
+    }
+    shut();
+  });
+  return () => running.abort();
 }

@@ -1,14 +1,11 @@
 // People in the footage: off until somebody turns it on; then groups of faces that can be named, joined and forgotten.
-import { api } from "./api.js";
-import { confirmed } from "./confirm.js";
+import { api, media, written } from "./api.js";
+import { grid } from "./cards.js";
 import { button, h, replace } from "./dom.js";
-import { plural, sentence } from "./format.js";
-import { grid } from "./grid.js";
+import { clock, plural, sentence } from "./format.js";
 import { keep } from "./hits.js";
-import { say } from "./live.js";
-import { failure, notice, stale } from "./notice.js";
+import { confirmed, failure, notice, say, stale } from "./notice.js";
 import { go, here, href } from "./router.js";
-import { asHits } from "./person_hits.js";
 
 export function mount(root, app) {
   const running = new AbortController();
@@ -99,4 +96,12 @@ async function person(one, people, route, tools, signal) {
       !tools.readOnly && button({ on: { click: forget } }, "Forget")),
     one.name ? null : h("p", { class: "small" }, sentence("give a name to search for this person together with words")),
     list.element];
+}
+
+/** The looks at a person as cards show them: moments without a score. */
+function asHits(faces) {
+  return faces.map(({ content, start, end, thumb }) => ({
+    content, start, end, thumb, name: `${clock(start)} – ${clock(end)}`, path: "", kind: "video", duration: end - start, file: true, why: [],
+    media: media(content), preview: `/api/preview/${encodeURIComponent(content)}${written({ start, end })}`,
+  }));
 }

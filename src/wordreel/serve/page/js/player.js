@@ -1,17 +1,17 @@
 // One video at its second: the heat of the query, what is said and shown, and more like it.
 import { api } from "./api.js";
 import { button, h, icon, replace } from "./dom.js";
+import { readable } from "./format.js";
 import { heat } from "./heat.js";
 import { around, onResults } from "./hits.js";
 import { playerKeys } from "./keys.js";
-import { readable } from "./format.js";
 import { failure, stale } from "./notice.js";
 import { actions, facts, neighbours, step } from "./player_bar.js";
-import { foundBecause, recognised } from "./recognised.js";
 import { closeOver, here } from "./router.js";
 import { screen } from "./screen.js";
 import { tagsPart } from "./tags.js";
 import { linesOf, transcript } from "./transcript.js";
+import { foundBecause, recognised } from "./why.js";
 
 let open = null; // {content, dialog, seek, stop}
 

@@ -1,11 +1,11 @@
 // What can be done with the moment that plays: go to another hit, share it, find more like it.
+import { opened } from "./cards.js";
 import { button, h, icon } from "./dom.js";
 import { clipButton } from "./exports.js";
 import { length, readable } from "./format.js";
 import { around } from "./hits.js";
-import { say } from "./live.js";
+import { say } from "./notice.js";
 import { go, here, href } from "./router.js";
-import { opened } from "./card.js";
 
 /** Plays the hit before (−1) or after (+1) the one that plays; leaves no step to go back to. */
 export function step(by) {

@@ -1,7 +1,7 @@
 // Files that turn up for too many queries, and what a ranking does about it.
 import { api } from "./api.js";
 import { banksPart } from "./banks.js";
-import { still } from "./card.js";
+import { still } from "./cards.js";
 import { h, replace, select } from "./dom.js";
 import { percent, plural, readable, sentence } from "./format.js";
 import { histogram } from "./histogram.js";

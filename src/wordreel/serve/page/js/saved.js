@@ -2,7 +2,7 @@
 import { api } from "./api.js";
 import { button, h, icon, replace } from "./dom.js";
 import { sentence } from "./format.js";
-import { say } from "./live.js";
+import { say } from "./notice.js";
 import { FILTERS, href } from "./router.js";
 
 /** A button that asks for a name and saves `query`. */

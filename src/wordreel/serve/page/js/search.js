@@ -1,19 +1,18 @@
 // The search view: a box that answers as you type.
 import { api } from "./api.js";
-import { box } from "./searchbox.js";
+import { remember } from "./browser_settings.js";
+import { grid } from "./cards.js";
 import { compare } from "./compare.js";
 import { button, h, replace } from "./dom.js";
 import { exportMenu } from "./exports.js";
 import { filterFields } from "./filters.js";
 import { plural, readable, sentence, took } from "./format.js";
-import { grid } from "./grid.js";
 import { keep } from "./hits.js";
 import { home } from "./home.js";
-import { say } from "./live.js";
-import { failure, notice, stale, waiting } from "./notice.js";
-import { remember } from "./recent.js";
+import { failure, notice, say, stale, waiting } from "./notice.js";
 import { FILTERS, go } from "./router.js";
 import { saveSearch } from "./saved.js";
+import { box } from "./searchbox.js";
 import { ranking } from "./why.js";
 
 const PAGE = 24;

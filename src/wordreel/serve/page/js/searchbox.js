@@ -2,8 +2,7 @@
 import { button, h, icon, replace } from "./dom.js";
 import { chips, panel } from "./filters.js";
 import { failure } from "./notice.js";
-import { pictureButton } from "./picture.js";
-import { question } from "./question.js";
+import { pictureButton, question } from "./question.js";
 import { go, here } from "./router.js";
 
 const PAUSE = 180; // ms after the last letter

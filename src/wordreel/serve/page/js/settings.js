@@ -1,12 +1,10 @@
 // How the page looks, what it remembers, and what wordreel is.
 import { api } from "./api.js";
+import { choose, recent, theme, THEMES, turn } from "./browser_settings.js";
 import { button, h, replace, select } from "./dom.js";
 import { count, length, readable } from "./format.js";
-import { say } from "./live.js";
 import { modelsPart } from "./models.js";
-import { failure, stale } from "./notice.js";
-import { recent, turn } from "./recent.js";
-import { THEMES, choose, theme } from "./theme.js";
+import { failure, say, stale } from "./notice.js";
 
 const KEYS = [
   ["/", "go to the search box"], ["← ↑ → ↓", "move between results"], ["Enter", "open the result"], ["Esc", "close the player"],

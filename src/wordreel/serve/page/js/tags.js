@@ -2,7 +2,7 @@
 import { api } from "./api.js";
 import { button, h, icon, replace } from "./dom.js";
 import { clock, sentence } from "./format.js";
-import { say } from "./live.js";
+import { say } from "./notice.js";
 
 const AROUND = 2; // seconds before and after the second that plays, where no result says what the moment is
 

@@ -1,7 +1,7 @@
 // What is said and shown, in step with the video.
+import { still } from "./browser_settings.js";
 import { button, h } from "./dom.js";
 import { clock } from "./format.js";
-import { still } from "./theme.js";
 
 /** The words of a video as lines in order of time: what was heard is said, all else is shown. */
 export function linesOf(words) {

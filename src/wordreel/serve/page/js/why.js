@@ -1,8 +1,34 @@
-// What made a hit match: the part of each reason and, folded up, how the words were weighed.
-import { expertWords } from "./experts.js";
+// Why a hit was found and how sure it is, and what was recognised in its video, in words that people know.
 import { h } from "./dom.js";
-import { clock, percent } from "./format.js";
+import { clock, confidenceText, percent } from "./format.js";
 import { METHODS } from "./norms.js";
+
+const WORDS = {
+  seen: "overall picture", appearance: "things seen", motion: "actions", sound: "sounds", speech: "speech", ocr: "text on screen",
+  faces: "faces", shots: "cuts", "speech words": "words spoken", "ocr words": "words on screen",
+};
+
+/** What an expert looks for. */
+export function expertWords(name) {
+  return WORDS[name] ?? name;
+}
+
+export const LIKELY = 0.05; // how sure a hit must be not to be a long shot
+
+/** How sure a hit is: a bar, a number and a word. The order of hits never contradicts it. */
+export function confidence(hit) {
+  const words = sureness(hit);
+  const part = hit.like ? hit.score : hit.confidence;
+  if (words === null) return h("span", { class: "sure", title: "How sure this is can be told once there are sample queries: Settings, Ranking." }, `match ${hit.score.toFixed(2)}`);
+  return h("span", { class: "sure" }, !hit.identical && h("span", { class: "bar", "aria-hidden": "true", vars: { "--part": part } }), words);
+}
+
+/** How sure, or for look-alikes how much alike; null where nothing can tell. */
+export function sureness(hit) {
+  if (hit.identical) return "the same file";
+  if (hit.like) return `${percent(Math.max(0, hit.score))} alike`;
+  return confidenceText(hit.confidence);
+}
 
 /** The whole explanation of a hit. */
 export function why(hit) {
@@ -10,7 +36,7 @@ export function why(hit) {
 }
 
 /** What came closest, strongest first. */
-export function reasons(hit) {
+function reasons(hit) {
   if (!hit.why.length) return null;
   const total = hit.why.reduce((sum, reason) => sum + Math.max(0, reason.share), 0) || 1;
   return [h("h4", {}, hit.like ? "What they have in common" : "Closest to your words, at this moment"),
@@ -42,4 +68,20 @@ export function ranking(norm) {
   if (!norm || norm === "none") return "by similarity alone";
   const [, bank, method] = /^querybank\((.+?), \d+ queries, method=(\w+)/.exec(norm) ?? [];
   return bank ? `${METHODS[method] ?? method}, with the sample queries “${bank}”` : METHODS[norm] ?? norm;
+}
+
+/** What each expert recognised; folded up unless `open`. */
+export function recognised(experts, hit, open = false) {
+  const some = experts.filter(({ labels }) => labels.length);
+  if (!some.length) return null;
+  const note = hit?.why.length
+    ? "The strongest over the whole video, whatever was asked. What came closest to your words at this moment may be another thing."
+    : "The strongest over the whole video.";
+  return h("details", { class: "labels", open }, h("summary", {}, "What was recognised"), h("p", { class: "small" }, note),
+    h("dl", {}, some.map(({ name, labels }) => [h("dt", {}, expertWords(name)), h("dd", {}, labels.join(", "))])));
+}
+
+/** Why the hit that is played was found. */
+export function foundBecause(hit) {
+  return hit?.why.length ? h("details", { class: "labels because" }, h("summary", {}, "Why it was found"), reasons(hit)) : null;
 }

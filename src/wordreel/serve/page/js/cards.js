@@ -1,16 +1,19 @@
-// One moment of the grid.
+// Moments as cards, the grid of them, and the arrow keys in it.
 import { sharp, thumb } from "./api.js";
-import { confidence, sureness } from "./confidence.js";
 import { button, h, icon } from "./dom.js";
-import { clock, length, moment, readable } from "./format.js";
+import { clock, length, moment, percent, readable } from "./format.js";
 import { playOn } from "./motion.js";
-import { untilDismissed } from "./popup.js";
-import { quickLook } from "./quick_look.js";
+import { untilDismissed } from "./notice.js";
 import { href } from "./router.js";
-import { why } from "./why.js";
+import { confidence, LIKELY, sureness, why } from "./why.js";
+
+/** The mark of a file that waits for its closer look. */
+export function quickLook({ analysis }) {
+  return analysis === "quick" && h("span", { class: "small", title: "Analysed by a few of its pictures so far; a closer look follows by itself" }, "quick look");
+}
 
 /** A card for `hit`; it opens the player over `route`. */
-export function card(hit, route) {
+function card(hit, route) {
   const link = h("a", {
     class: "open", "data-route": true, href: href(opened(hit, route)), "aria-label": label(hit),
   }, picture(hit));
@@ -72,4 +75,48 @@ function whyButton(hit, reasons) {
   };
   opener.addEventListener("click", () => show(reasons.hidden));
   return opener;
+}
+
+/** `{element, append(hits)}`: cards in order, with a line above those that are long shots. */
+export function grid(hits, route, name = "Moments") {
+  const shown = [];
+  const line = h("li", { class: "divide" }, `Long shots: less than ${percent(LIKELY)} sure each`);
+  const element = h("ul", { class: "grid", "aria-label": name });
+  const append = (more) => {
+    shown.push(...more);
+    element.append(...more.map((hit) => card(hit, route)));
+    line.remove();
+    const from = longShots(shown);
+    if (from !== null) element.children[from].before(line);
+  };
+  append(hits);
+  element.addEventListener("keydown", (event) => arrows(element, event));
+  return { element, append };
+}
+
+/** Where the hits begin that are all long shots; null where none are, or nothing can tell. The best hit is none, the best pair may be. */
+function longShots(hits) {
+  const from = hits.findLastIndex((hit) => hit.confidence >= LIKELY) + 1;
+  const some = from < hits.length && hits.every((hit) => typeof hit.confidence === "number");
+  return some && (from > 0 || hits[0].then) ? from : null;
+}
+
+function arrows(list, event) {
+  const links = [...list.querySelectorAll("a.open")];
+  const at = links.indexOf(event.target);
+  if (at < 0) return;
+  const across = columns(links);
+  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across, ArrowDown: across, Home: -at, End: links.length - 1 - at }[event.key];
+  if (step === undefined) return;
+  event.preventDefault();
+  const next = links[at + step];
+  if (next) next.focus();
+  else if (event.key === "ArrowUp") document.getElementById("query")?.focus();
+}
+
+/** How many cards stand in the first row. */
+function columns(links) {
+  const top = links[0].getBoundingClientRect().top;
+  const below = links.findIndex((link) => Math.abs(link.getBoundingClientRect().top - top) > 4);
+  return below < 0 ? links.length : below;
 }

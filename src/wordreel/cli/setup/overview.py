@@ -1,13 +1,13 @@
-"""`wordreel models`: every model that can be used or trained, with its size, paper and how to get it."""
+"""What there is on this machine: `wordreel doctor`, `experts` and `models`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, print_json
+from wordreel.cli.console.common import JsonOption, LibraryOption, print_json, printable
 
 if TYPE_CHECKING:
     from wordreel.lab.models.config import ModelConfig
@@ -18,6 +18,68 @@ TITLES = {
     "model": "Published models: train one, or use a released checkpoint",
     "recipe": "Recipes: wordreel train NAME",
 }
+
+
+def doctor(library: LibraryOption, as_json: JsonOption = False) -> None:
+    """Check the environment, the weights, the experts and the library, and say what to do about problems.
+
+    Example: wordreel doctor
+    """
+    from wordreel.doctor import run_checks
+
+    rows: list[dict[str, Any]] = []
+    for finding in run_checks(library):
+        step = finding.next_step.for_command_line() if finding.next_step else ""
+        rows.append({"state": finding.state, "what": finding.what, "detail": finding.detail, "advice": step})
+        if not as_json:
+            typer.echo(f"{finding.state:<5}  {finding.what}: {printable(finding.detail)}")
+            if step:
+                typer.echo(f"       → {printable(step)}")
+    if as_json:
+        print_json(rows)
+    if any(row["state"] == "error" for row in rows):
+        raise typer.Exit(1)
+
+
+def experts(as_json: JsonOption = False) -> None:
+    """List all experts: what they process, whether their weights are installed, and how to get them.
+
+    Example: wordreel experts --json
+    """
+    from wordreel.experts import registry
+    from wordreel.media.types import FrameNeed
+    from wordreel.runtime import weight_table as weights
+    from wordreel.runtime.store import WeightStore
+
+    store = WeightStore()
+    rows = []
+    for name, card in registry.cards(store).items():
+        missing = [weight for weight in card.weights if not store.has(weight)]
+        need = card.need
+        rows.append(
+            {
+                "name": name,
+                "modality": card.modality,
+                "title": card.title,
+                "dimension": card.dim,
+                "sampling": f"{need.rate:g} frames/s" if isinstance(need, FrameNeed) else f"{need.rate} Hz",
+                "licence": card.licence,
+                "default": card.default,
+                "installed": not missing,
+                "how": "; ".join(weights.find(name).next_step().for_command_line() for name in missing),
+                "note": card.note,
+            }
+        )
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        state = "installed" if row["installed"] else "missing"
+        used = "" if row["default"] else ", only on request (`wordreel add --experts`)"
+        typer.echo(f"{row['name']} ({row['modality']}): {row['title']}")
+        typer.echo(f"    {state}{used}; {row['dimension']}-d, {row['sampling']}, {row['licence']}")
+        if row["how"]:
+            typer.echo(f"    → {row['how']}")
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,33 @@
-"""`wordreel verify`."""
+"""Keeping a library safe: `wordreel verify`, `backup` and `restore`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, LibraryOption, counter, print_json, printable
+from wordreel.cli.console.common import (
+    JsonOption,
+    LibraryOption,
+    OpenLibrary,
+    count_of,
+    counter,
+    print_json,
+    printable,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from wordreel.experts.base import Expert
     from wordreel.library import Library
+    from wordreel.maintain.backup import BackupReport
     from wordreel.maintain.library_problem import LibraryProblem
 
 
 def verify(
-    library: LibraryOption,
+    library: OpenLibrary,
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Do not read every track.")] = False,
     deep: Annotated[
@@ -36,26 +45,24 @@ def verify(
 
     Example: wordreel verify --repair
     """
-    from wordreel.library import Library
     from wordreel.maintain.repair import repair as repair_problems
     from wordreel.maintain.verify import verify as check
 
     if quick and deep:
         raise typer.BadParameter("--quick and --deep contradict each other: give one.")
-    opened = Library(library, create=False)
-    store = opened.store
-    recomputed = _recompute(opened, sample) if deep else []
+    store = library.store
+    recomputed = _recompute(library, sample) if deep else []
     before = problems = [*check(store, deep=not quick), *recomputed]
     if repair and problems:
         repair_problems(store, problems)
         problems = check(store, deep=not quick)
     if not quick:
-        problems = [*problems, *_embeddings(opened)]
+        problems = [*problems, *_embeddings(library)]
     wrong = [problem for problem in problems if not problem.note]
     if as_json:
         print_json([_json(problem) for problem in problems])
     else:
-        _print(problems, repaired=[problem for problem in before if problem not in problems])
+        _print_problems(problems, repaired=[problem for problem in before if problem not in problems])
     if wrong:
         raise typer.Exit(1)
 
@@ -90,7 +97,7 @@ def _json(problem: LibraryProblem) -> dict[str, Any]:
     return {**asdict(problem), "next_step": step.for_command_line() if step else None}
 
 
-def _print(problems: Sequence[LibraryProblem], repaired: Sequence[LibraryProblem]) -> None:
+def _print_problems(problems: Sequence[LibraryProblem], repaired: Sequence[LibraryProblem]) -> None:
     for problem in problems:
         mark = "note" if problem.note else "problem"
         typer.echo(f"{mark}: {printable(problem.kind)}: {printable(problem.what)}")
@@ -103,3 +110,52 @@ def _print(problems: Sequence[LibraryProblem], repaired: Sequence[LibraryProblem
     if any(problem.kind == "track" for problem in repaired):
         typer.echo("→ extract the dropped tracks again: `wordreel add FOLDER`")
     typer.echo("No problems." if not count else f"{count} {'problem' if count == 1 else 'problems'}.")
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(help="Where the copy goes: an empty folder, or its last backup.")],
+    library: OpenLibrary,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a library to another folder, also while it is in use.
+
+    Only what is new since the last backup to the same folder is copied. Caches are left out; they are built
+    again when they are needed. The videos themselves are not part of a library. Exits with status 1 if tracks
+    of the library are damaged; they are named and not copied.
+
+    Example: wordreel backup /media/usb/wordreel
+    """
+    report = library.backup(folder, counter("tracks checked"))
+    _print_report(report, as_json, "copied to")
+
+
+def restore(
+    folder: Annotated[Path, typer.Argument(help="The folder of a backup.")],
+    library: LibraryOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring a library back from a backup. The library's folder must be empty or not exist.
+
+    Every track is checked. Exits with status 1 if some are damaged; `wordreel add` extracts those again.
+
+    Example: wordreel restore /media/usb/wordreel -L ~/library
+    """
+    from wordreel.maintain.backup import restore as bring_back
+
+    report = bring_back(folder, library, counter("tracks restored"))
+    _print_report(report, as_json, "restored to")
+
+
+def _print_report(report: BackupReport, as_json: bool, what: str) -> None:
+    if as_json:
+        print_json(asdict(report))
+    else:
+        size = report.bytes / 1e6
+        tracks = count_of(report.copied, "track")
+        typer.echo(f"{tracks} of {report.tracks} ({size:.1f} MB) {what} {printable(report.path)}.")
+        for digest in report.damaged:
+            typer.echo(f"problem: the track file {digest} is damaged or missing", err=True)
+        if report.damaged:
+            typer.echo("→ drop them and extract them again: `wordreel verify --repair`", err=True)
+    if report.damaged:
+        raise typer.Exit(1)

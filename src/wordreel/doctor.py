@@ -76,7 +76,7 @@ def _environment(root: Path) -> Iterator[Finding]:
 
 
 def _decoding() -> Iterator[Finding]:
-    """What decodes videos: every device that is there decodes a test film inside the fence."""
+    """Decode a test film on every hardware decoder that is there, inside the fence."""
     try:
         devices = process_devices()
     except WordreelError as error:
@@ -114,7 +114,7 @@ def _weights(store: WeightStore) -> Iterator[Finding]:
 
 
 def _text_tower(store: WeightStore) -> Iterator[Finding]:
-    """The encoder must distinguish a cat from a lorry, or no search can be right."""
+    """Check that the text tower tells a cat from a lorry; without that no search can be right."""
     from wordreel.models.joint.text_tower import TextTower
 
     try:
@@ -183,7 +183,7 @@ def _library(path: Path, weight_store: WeightStore) -> Iterator[Finding]:
 
 
 def _server(library: Library) -> Iterator[Finding]:
-    """The vector server that searches the library, if one does."""
+    """Check the vector server that searches the library, if one does."""
     try:
         status = library.index_status()
     except WordreelError as error:

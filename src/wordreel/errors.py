@@ -21,15 +21,11 @@ class NextStep:
     page: str | None = None
 
     def for_command_line(self) -> str:
+        """Return the step with the command to type."""
         return f"{self.text}: `wordreel {self.command}`" if self.command else self.text
 
     def for_page(self) -> str:
-        """
-        >>> NextStep("build a query bank", command="bank build", page="Settings → Ranking").for_page()
-        'build a query bank in Settings → Ranking'
-        >>> NextStep("repair the library", command="verify --repair").for_page()
-        'the owner of the library can repair the library'
-        """
+        """Return the step in words of the page."""
         if self.page:
             return f"{self.text} in {self.page}"
         return f"the owner of the library can {self.text}" if self.command else self.text

@@ -22,6 +22,7 @@ class Progress:
 
     @property
     def fraction(self) -> float | None:
+        """Return the share that is done, from 0 to 1; None where the total is not known."""
         return self.done / self.total if self.total else None
 
 

@@ -63,6 +63,7 @@ class Track:
 
     @property
     def dim(self) -> int:
+        """Return the length of a row."""
         return int(self.values.shape[1])
 
     def __len__(self) -> int:

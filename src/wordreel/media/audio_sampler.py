@@ -66,7 +66,7 @@ class RateBuffer:
             self.position += piece.samples - skipped
 
     def take(self, before: float) -> Iterator[tuple[int, memoryview]]:
-        """Samples whose time is before `before`."""
+        """Yield the samples whose time is before `before`."""
         stop = math.inf if before == math.inf else math.ceil(before * self.rate)
         while self._pending and self._pending[0][0] < stop:
             first, data = self._pending.popleft()

@@ -29,11 +29,13 @@ class DescriptorReader:
         self._position = 0
 
     def read(self, count: int) -> bytes:
+        """Read bytes at the position."""
         data = os.pread(self._descriptor, count, self._position)
         self._position += len(data)
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move the position; before the start is an error."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         if base + offset < 0:
             raise OSError("before the start of the file")
@@ -41,16 +43,18 @@ class DescriptorReader:
         return self._position
 
     def tell(self) -> int:
+        """Return the position."""
         return self._position
 
     def seekable(self) -> bool:
+        """Return True: the file is on a disk."""
         return True
 
 
 def open_container(
     descriptor: int, size: int, container: Container, limits: Limits, hwaccel: Any = None
 ) -> Any:
-    """A PyAV container over the descriptor, read by exactly the demuxer that was sniffed."""
+    """Return a PyAV container over the descriptor, read by exactly the demuxer that was sniffed."""
     import av
 
     pixels = declared_size(descriptor, size, container)
@@ -83,7 +87,7 @@ def open_container(
 
 
 def video_stream(container: Any) -> Any | None:
-    """The main moving picture; cover art is not one."""
+    """Return the main moving picture; cover art is not one."""
     import av
 
     art = av.stream.Disposition.attached_pic | av.stream.Disposition.timed_thumbnails
@@ -93,7 +97,7 @@ def video_stream(container: Any) -> Any | None:
 
 
 def audio_stream(container: Any) -> Any | None:
-    """The main sound."""
+    """Return the main sound."""
     import av
 
     streams = [s for s in container.streams.audio if s.codec_context is not None]
@@ -178,7 +182,10 @@ def _webp(head: bytes) -> tuple[int, int] | None:
 
 
 def _mp4(descriptor: int, size: int) -> tuple[int, int] | None:
-    """The largest sample description. In those of sound the same bytes hold a rate and a zero."""
+    """Return the size in the largest sample description.
+
+    In sample descriptions of sound the same bytes hold a rate and a zero.
+    """
     largest = (0, 0)
     for name, position, length in mp4_boxes(descriptor, size):
         if name != "moov":

@@ -63,18 +63,22 @@ class MessageWriter:
         self.reached = 0.0  # seconds of the clip that are written
 
     def write(self, data: Any) -> int:
+        """Send bytes with their position."""
         self._send({"is": "data", "at": self._position, "reached": self.reached}, data)
         self._position += len(data)
         self._size = max(self._size, self._position)
         return len(data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move the position."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         self._position = base + offset
         return self._position
 
     def tell(self) -> int:
+        """Return the position."""
         return self._position
 
     def seekable(self) -> bool:
+        """Return True: the receiver writes a file."""
         return True

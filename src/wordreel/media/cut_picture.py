@@ -47,6 +47,7 @@ class PictureCut:
 
     @classmethod
     def open(cls, task: DecodeTask, source: Any, stream: Any, request: CutRequest) -> PictureCut | None:
+        """Find the frame at the start of the moment; None where there are no pictures."""
         check_pixels(stream.codec_context.width, stream.codec_context.height, task.limits)
         threads(stream)
         rate = stream.average_rate or stream.base_rate
@@ -59,7 +60,7 @@ class PictureCut:
         return cls(source, stream, clock, request, orientation(frame, stream))
 
     def _key_frame(self) -> int | None:
-        """The stamp of the key frame that a copy begins with; None if the pictures must be encoded."""
+        """Return the stamp of the key frame that a copy begins with; None if the pictures must be encoded."""
         request = self._request
         codecs = PLAYABLE_VIDEO if request.playable else COPIED_VIDEO[request.container]
         if self._stream.codec_context.codec.canonical_name not in codecs:
@@ -97,6 +98,7 @@ class PictureCut:
         return True
 
     def packets(self, out: Any) -> Iterator[TimedPacket]:
+        """Yield packets for the new file, copied or encoded."""
         return self._copied(out) if self._key is not None else self._encoded(out)
 
     def _copied(self, out: Any) -> Iterator[TimedPacket]:
@@ -114,7 +116,7 @@ class PictureCut:
             yield timed(packet)
 
     def _from_key(self, key: int) -> Iterator[Any]:
-        """The packets from the key frame with this stamp on."""
+        """Yield the packets from the key frame with this stamp on."""
         for back in BACK:
             self._seek(self.start + self._half - back)
             packets = read_packets(self._source, self._stream)
@@ -167,7 +169,7 @@ class PictureCut:
         return av.VideoFrame.from_ndarray(np.ascontiguousarray(turned), format="rgb24")
 
     def _frames(self) -> Iterator[tuple[float, Any]]:
-        """The frames on display from the start of the moment to its end, with their times, each later."""
+        """Yield the frames on display from the start of the moment to its end, each with a later time."""
         request = self._request
         self._seek(request.start)
         self._clock.jump()

@@ -23,4 +23,5 @@ class CutRequest:
 
 
 def timed(packet: Any) -> TimedPacket:
+    """Return a packet with its decoding time in seconds."""
     return float(packet.dts * packet.time_base), packet

@@ -33,7 +33,10 @@ class SoundCut:
 
     @classmethod
     def open(cls, task: DecodeTask, request: CutRequest, picture: PictureCut | None) -> SoundCut | None:
-        """A demuxer of its own: in badly interleaved files the sound of a picture lies far from it."""
+        """Open a second demuxer for the sound.
+
+        In badly interleaved files the sound of a picture lies far from it.
+        """
         source = task.open()
         stream = audio_stream(source)
         if stream is None or next(decode_frames(source, stream), None) is None:
@@ -41,6 +44,7 @@ class SoundCut:
         return cls(source, stream, request, picture)
 
     def packets(self, out: Any) -> Iterator[TimedPacket]:
+        """Yield packets for the new file, copied or encoded."""
         import av
 
         second = max(0.0, self._origin + self._start - 0.5)

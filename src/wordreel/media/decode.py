@@ -111,6 +111,7 @@ class Heartbeat:
         self._last = time.monotonic()
 
     def __call__(self, reached: float) -> None:
+        """Send how far decoding is, a few times a second."""
         now = time.monotonic()
         if now - self._last > 0.25:
             self._last = now

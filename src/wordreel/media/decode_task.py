@@ -22,10 +22,11 @@ class DecodeTask:
     hwaccel: Any = None  # PyAV's `HWAccel`; None decodes in software
 
     def open(self) -> Any:
+        """Open the file by its demuxer."""
         return open_container(self.descriptor, self.size, self.container, self.limits)
 
     def open_video(self) -> Any:
-        """The same, to decode the video on the device if there is one."""
+        """Open the file to decode its video, on the device if there is one."""
         return open_container(self.descriptor, self.size, self.container, self.limits, self.hwaccel)
 
 
@@ -42,7 +43,7 @@ def is_single_gif(task: DecodeTask) -> bool:
 
 
 def no_media_error(task: DecodeTask, video: bool) -> BrokenMedia:
-    """The error for a file without a single frame or sample."""
+    """Return the error for a file without a single frame or sample."""
     if task.container == MP4 and refers_elsewhere(task.descriptor, task.size):
         return BrokenMedia("its pictures and sound are in another file, which is not opened")
     if video:

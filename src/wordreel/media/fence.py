@@ -64,7 +64,7 @@ class Fence:
             worker.close()
 
     def probe(self, path: Path) -> MediaInfo:
-        """A file's kind, size and codecs; at least one frame or sample was really decoded.
+        """Return a file's kind, size and codecs, after decoding at least one frame or sample.
 
         Raises:
             MediaError: It is not media, is damaged, or exceeds the limits.
@@ -83,7 +83,7 @@ class Fence:
         return self.run(path, StreamRequest(tuple(needs), window))
 
     def run(self, path: Path, request: StreamRequest) -> Iterator[Window]:
-        """The windows of a request, which may start late, stop early or be sparse."""
+        """Yield the windows of a request, which may start late, stop early or be sparse."""
         _check(request)
         return self._run(path, request)
 
@@ -137,7 +137,7 @@ class Fence:
                 self._devices.record(device.name, worked=False)
 
     def _choose_device(self, file: OpenFile, request: StreamRequest) -> HwDevice | None:
-        """The device that decodes a file faster than software would."""
+        """Return the device that decodes a file faster than software would."""
         usable = self._devices.usable()
         if not usable or request.sparse or not any(isinstance(need, FrameNeed) for need in request.needs):
             return None
@@ -150,7 +150,7 @@ class Fence:
 
     @contextmanager
     def _device_worker(self, device: HwDevice) -> Iterator[WorkerProcess]:
-        """A worker of its own for one file, which ends with it."""
+        """Yield a worker for one file, which ends with it."""
         worker = WorkerProcess(self.limits, device)
         try:
             yield worker

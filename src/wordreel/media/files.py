@@ -29,6 +29,7 @@ class OpenFile:
     container: Container
 
     def close(self) -> None:
+        """Close the descriptor."""
         os.close(self.descriptor)
 
 

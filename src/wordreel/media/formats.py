@@ -101,7 +101,7 @@ _MARKUP = (
 
 
 def sniff(head: bytes) -> Container:
-    """The container whose first bytes are `head`; NotMedia, with what it is instead, otherwise.
+    """Return the container whose first bytes are `head`; raise NotMedia, which says what it is, for others.
 
     >>> sniff(b"GIF89a" + bytes(20)).name
     'gif'
@@ -137,7 +137,7 @@ def _container(head: bytes) -> Container | None:
 
 
 def _after_id3(head: bytes) -> Container:
-    """An ID3 tag stands before MP3 as a rule, and before AAC or FLAC now and then."""
+    """Return the container behind an ID3 tag: MP3 as a rule, AAC or FLAC now and then."""
     size = 10 + sum((head[6 + i] & 0x7F) << (7 * (3 - i)) for i in range(4))
     body = head[size:]
     if body.startswith(b"fLaC"):

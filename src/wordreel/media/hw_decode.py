@@ -31,7 +31,7 @@ _COLOURS = ((38, 118, 198), (100, 119, 140), (157, 118, 77))
 
 
 def choose_device(task: DecodeTask, devices: Sequence[str], forced: bool, start: float, stop: float) -> str:
-    """The first of `devices` that has a decoder for a file and is worth opening, or "".
+    """Return the first of `devices` that has a decoder for a file and is worth opening, or "".
 
     A device that the user `forced` is worth it for every video.
     """

@@ -108,7 +108,7 @@ class HwDevices:
 
 
 def process_devices() -> HwDevices:
-    """What `WORDREEL_HWACCEL` says, with the failures of this process so far."""
+    """Return the devices that `WORDREEL_HWACCEL` allows, with the failures of this process so far."""
     return _with_setting(os.environ.get(VARIABLE) or "auto")
 
 

@@ -13,7 +13,7 @@ from wordreel.media.window_reader import StreamRequest
 
 
 def probe(path: Path) -> MediaInfo:
-    """What a file is, like `Fence.probe` with a fence of its own.
+    """Return a file's kind, size and codecs, like `Fence.probe` with a fence of its own.
 
     Args:
         path: A video, a sound or a picture.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 def orientation(frame: Any, stream: Any) -> int:
-    """The orientation in a frame's display matrix (also set from EXIF in photographs), 0 without one."""
+    """Return the orientation in a frame's display matrix (from EXIF in photographs), 0 without one."""
     try:
         matrix = frame.side_data.get("DISPLAYMATRIX")
     except (ValueError, KeyError):
@@ -26,12 +26,12 @@ def orientation(frame: Any, stream: Any) -> int:
 
 
 def displayed_size(width: int, height: int, orientation: int) -> tuple[int, int]:
-    """Displayed size of a frame stored as `width` x `height`."""
+    """Return the displayed size of a frame stored as `width` x `height`."""
     return (height, width) if orientation % 2 else (width, height)
 
 
 def upright(image: NDArray[np.uint8], orientation: int) -> NDArray[np.uint8]:
-    """The image as displayed; `[h, w, 3]` in, the same pixels turned out."""
+    """Return the image as displayed; `[h, w, 3]` in, the same pixels turned out."""
     if orientation & 4:
         image = image[:, ::-1]
     return np.rot90(image, orientation & 3)

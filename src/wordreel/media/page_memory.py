@@ -15,7 +15,7 @@ LARGE = 4 << 20  # bytes
 
 
 def page_zeros(shape: Sequence[int], dtype: Any) -> NDArray[Any]:
-    """An array of zeros that takes memory where it is written, and none when it is dropped.
+    """Return an array of zeros that takes memory where it is written, and none when it is dropped.
 
     After a few large arrays were freed, `malloc` takes the next ones from its heaps, where what outlives them
     keeps their memory: hundreds of megabytes while files are added. Huge pages make new ones cheap.

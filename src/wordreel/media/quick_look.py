@@ -138,7 +138,7 @@ class _KeyFrames(Iterator[tuple[float, Any]]):
                 yield from self._timed(frame)
 
     def _timed(self, frame: Any) -> Iterator[tuple[float, Any]]:
-        """The frame and its time, unless it comes too soon after the one before."""
+        """Yield the frame and its time, unless it comes too soon after the one before."""
         check_pixels(frame.width, frame.height, self._limits)
         time = max(0.0, self._clock.time(frame))
         if time >= self._last + self._step:
@@ -147,7 +147,7 @@ class _KeyFrames(Iterator[tuple[float, Any]]):
             yield time, frame
 
     def _decode(self, packets: list[Any]) -> Iterator[Any]:
-        """The frames of packets that begin with a key frame, and nothing of what comes after them."""
+        """Yield the frames of packets that begin with a key frame, and nothing of what comes after them."""
         import av
 
         try:

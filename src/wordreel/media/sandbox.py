@@ -61,13 +61,13 @@ def keep_libraries() -> None:
 
 
 def open_descriptors() -> set[int]:
-    """The numbers of all open descriptors."""
+    """Return the numbers of all open descriptors."""
     listed = {int(entry.name) for entry in Path("/dev/fd").iterdir()}
     return {number for number in listed if _is_open(number)}  # less that of the listing itself
 
 
 def descriptor_limit(taken: set[int], more: int) -> int:
-    """The smallest `RLIMIT_NOFILE` that lets a process open `more` descriptors besides those `taken`.
+    """Return the smallest `RLIMIT_NOFILE` that lets a process open `more` descriptors besides those `taken`.
 
     >>> descriptor_limit({0, 1, 2, 5}, 1), descriptor_limit({0, 1, 2, 5}, 3)
     (4, 7)
@@ -98,7 +98,7 @@ def _is_open(number: int) -> bool:
 
 
 def _written_bytes() -> int:
-    """What counts against `RLIMIT_DATA` now."""
+    """Return what counts against `RLIMIT_DATA` now."""
     if sys.platform != "linux":
         return 0
     status = Path("/proc/self/status").read_text()

@@ -91,7 +91,7 @@ def shot_boundaries(
     floor: float = 0.18,
     contrast: float = 2.5,
 ) -> list[float]:
-    """Times at which a new shot begins.
+    """Return the times at which a new shot begins.
 
     A sample is a boundary when its change is at least `floor`, is the largest within `min_seconds`, and
     is `contrast` times the usual change around it (mean of the neighbours, itself and the two next to

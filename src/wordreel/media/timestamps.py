@@ -38,7 +38,7 @@ class StreamClock:
         return (self._first or 0) * self._numerator / self._denominator
 
     def stamp(self, seconds: float) -> int:
-        """The stream's own stamp for a time, for seeking."""
+        """Return the stream's own stamp for a time, for seeking."""
         return (self._first or 0) + int(seconds * self._denominator / self._numerator)
 
     def since(self, stamp: int) -> float | None:

@@ -57,6 +57,7 @@ class Sound:
 
     @property
     def seconds(self) -> float:
+        """Return the duration of the samples."""
         return len(self.samples) / self.rate
 
 
@@ -86,6 +87,7 @@ class MediaInfo:
 
     @property
     def has_video(self) -> bool:
+        """Return whether there is a moving picture."""
         return bool(self.video_codec)
 
 

@@ -71,6 +71,7 @@ class Scaler:
         return self._size
 
     def __call__(self, frame: Any) -> Any:
+        """Return a frame in RGB at the size that is needed."""
         width, height = self.size(frame)
         planar = None
         if self._need.accurate and frame.height < _FULL_CHROMA_BELOW * height:
@@ -197,7 +198,7 @@ class VideoSampler:
             self._advance()
 
     def _emit_held(self, before: float, window_end: float) -> None:
-        """The held frame is displayed until `before`: emit it for every sample up to there."""
+        """Emit the held frame for every sample before `before`, until which it is displayed."""
         for index, need in self._needs.items():
             first = self._next[index]
             beyond = max(first, self._count(need, before))
@@ -254,7 +255,7 @@ def sample_still(container: Any, stream: Any, needs: dict[int, FrameNeed], limit
 
 
 def first_frame(container: Any, stream: Any, limits: Limits) -> Any:
-    """The first frame of a stream, within the limits."""
+    """Return the first frame of a stream, within the limits."""
     check_pixels(stream.codec_context.width, stream.codec_context.height, limits)
     frame = next(decode_frames(container, stream), None)
     if frame is None:

@@ -41,6 +41,7 @@ class FrameBuffer:
         self._times: list[float] = []
 
     def take(self, header: Header, worker: WorkerProcess) -> None:
+        """Read one frame from the worker."""
         first = get_int(header, "first", self._next, self._next)
         count = get_int(header, "count", 1, self._capacity() - len(self._times))
         width, height = self._measure(header)
@@ -82,6 +83,7 @@ class FrameBuffer:
         return math.ceil((self._request.window + 1.0) * self._need.rate) + 2
 
     def close(self) -> Frames:
+        """Return the frames of the window, and begin another."""
         width, height = displayed_size(*(self._size or (0, 0)), self._orientation)
         images = self._images if self._images is not None else np.empty((0, height, width, 3), np.uint8)
         # Unused capacity was never touched, and so costs no memory.
@@ -101,6 +103,7 @@ class SoundBuffer:
         self._pieces: list[NDArray[np.float32]] = []
 
     def take(self, header: Header, worker: WorkerProcess) -> None:
+        """Read some samples from the worker."""
         get_int(header, "first", self._next, self._next)
         size = get_int(header, "bytes", 4, 4 * (self._capacity - (self._next - self._first)))
         if size % 4:
@@ -111,6 +114,7 @@ class SoundBuffer:
         self._next += len(piece)
 
     def close(self) -> Sound:
+        """Return the sound of the window, and begin another."""
         samples = np.concatenate(self._pieces) if self._pieces else np.empty(0, np.float32)
         # Float files may hold anything; the promise is numbers in [-1, 1].
         samples = np.clip(np.nan_to_num(samples, copy=False, posinf=1.0, neginf=-1.0), -1.0, 1.0)
@@ -120,7 +124,7 @@ class SoundBuffer:
 
 
 def read_windows(worker: WorkerProcess, request: StreamRequest, limits: Limits) -> Iterator[Window]:
-    """The windows a worker sends; `ProtocolError` if it sends anything else."""
+    """Yield the windows that a worker sends; raise `ProtocolError` if it sends anything else."""
     start_message = worker.answer()
     if start_message.get("is") != "begin":
         raise ProtocolError("no start message")

@@ -131,7 +131,7 @@ class WorkerProcess(ChildProcess):
 
 
 def _command_line(limits: Limits, device: HwDevice | None) -> list[str]:
-    """The module that the process runs, and its arguments."""
+    """Return the module that the process runs, and its arguments."""
     return ["wordreel.media.worker", str(limits.memory_bytes), *([device.name] if device else [])]
 
 

@@ -16,7 +16,7 @@ NAME = "checksums.json"
 
 
 def array_checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
-    """A crc32 over the names, types, shapes and bytes of arrays, in the order of their names.
+    """Return a crc32 over the names, types, shapes and bytes of arrays, in the order of their names.
 
     >>> array_checksum({"a": np.zeros(2)}) == array_checksum({"a": np.zeros((2, 1))})
     False
@@ -30,7 +30,7 @@ def array_checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
 
 
 def file_checksum(path: Path) -> int:
-    """A crc32 over the bytes of a file."""
+    """Return a crc32 over the bytes of a file."""
     total = 0
     with path.open("rb") as file:
         while block := file.read(1 << 22):
@@ -39,7 +39,7 @@ def file_checksum(path: Path) -> int:
 
 
 def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hex."""
+    """Return the SHA-256 of a file's bytes, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -51,7 +51,7 @@ def write_checksums(folder: Path) -> None:
 
 
 def damaged_files(folder: Path) -> list[str]:
-    """What is wrong with the files that `write_checksums` saw; nothing where there are no checksums."""
+    """Say what is wrong with the files that `write_checksums` saw; nothing where there are no checksums."""
     try:
         sums = json.loads((folder / NAME).read_bytes())
         return [

@@ -18,7 +18,7 @@ SAME_COSINE = 0.9999  # mean, from which on embeddings are all the same
 
 
 def track_fault(track: Track, pictures: bool = False, shots: int = 0) -> str:
-    """What is wrong with a track; empty if nothing is.
+    """Say what is wrong with a track; empty if nothing is.
 
     Args:
         track: The track.
@@ -50,7 +50,7 @@ def unusable(vectors: Float32) -> Bool:
 
 
 def embeddings_fault(vectors: Float32) -> tuple[str, int]:
-    """What is wrong with one expert's embeddings `[n, dim]` of clips, and the first row that has it.
+    """Say what is wrong with one expert's embeddings `[n, dim]` of clips, and the first row that has it.
 
     The text is empty if nothing is wrong; the row is -1 where the fault is of all together.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def even_sample(count: int, most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The numbers of at most `most` of `count` rows.
+    """Return the numbers of at most `most` of `count` rows.
 
     >>> even_sample(10, 4).tolist(), even_sample(2, 4).tolist()
     ([0, 3, 6, 9], [0, 1])

@@ -12,7 +12,7 @@ ADDRESS_STEP = NextStep("give the address as FILE.json:key.key")
 
 
 def address_file(address: str) -> Path:
-    """The file of an address.
+    """Return the file of an address.
 
     >>> address_file("splits.json:official.test").name
     'splits.json'
@@ -30,7 +30,7 @@ def is_json_address(text: str) -> bool:
 
 
 def read_address(address: str) -> Any:
-    """The JSON value at an address."""
+    """Return the JSON value at an address."""
     name, keys = split_address(address)
     value: Any = read_json(Path(name))
     for key in filter(None, keys.split(".")):
@@ -42,5 +42,6 @@ def read_address(address: str) -> Any:
 
 
 def split_address(address: str) -> tuple[str, str]:
+    """Split an address into its file and its keys."""
     name, colon, keys = address.rpartition(".json:")
     return (f"{name}.json", keys) if colon else (address, "")

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def lazy_exports(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package, whose `modules` map each module to the names it defines.
+    """Return the `__getattr__` of a package, whose `modules` map each module to the names it defines.
 
     A name must not be that of a module of the package: importing the module would replace it.
     """

@@ -16,8 +16,9 @@ def _one(value: object) -> int:
 
 
 class LRUCache(Generic[K, V]):
-    """Holds values up to `capacity` and evicts the least recently used ones. Each counts for its `size`, by
-    default 1; one that is larger than the capacity is not held.
+    """Hold values up to `capacity`, and evict the least recently used ones.
+
+    Each counts for its `size`, by default 1; one that is larger than the capacity is not held.
 
     >>> cache = LRUCache[str, int](2)
     >>> cache.put("a", 1), cache.put("b", 2), cache.get("a"), cache.put("c", 3), cache.get("b")
@@ -30,6 +31,7 @@ class LRUCache(Generic[K, V]):
         self._lock = threading.Lock()
 
     def get(self, key: K) -> V | None:
+        """Return the value of a key, and mark it as used; None where there is none."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -46,6 +48,7 @@ class LRUCache(Generic[K, V]):
         return values
 
     def put(self, key: K, value: V) -> None:
+        """Store a value, and evict others until there is room for it."""
         with self._lock:
             if key in self._values:
                 self._held -= self._size(self._values.pop(key))

@@ -15,7 +15,7 @@ class Unreachable(IndexServerError):
 
 
 def connect(address: ServerAddress) -> Any:
-    """A connection that commits each statement by itself."""
+    """Connect so that each statement is committed by itself."""
     try:
         import psycopg
     except ImportError:
@@ -33,7 +33,7 @@ def connect(address: ServerAddress) -> Any:
 
 
 def explain(error: Exception, address: ServerAddress) -> IndexServerError:
-    """A database error as one that says what the user can do."""
+    """Return a database error as one that says what the user can do."""
     import psycopg
 
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -99,7 +99,7 @@ def parse_published(text: str) -> ServerAddress:
 
 
 def redact(text: str) -> str:
-    """A text that may be an address, without what stands before its last `@`.
+    """Return a text that may be an address, without what stands before its last `@`.
 
     >>> redact("mysql://me:p@ss@host/x")
     'mysql://***@host/x'

@@ -36,12 +36,12 @@ codecs.register_error(DECODE_FALLBACK, _decode_as_windows)
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, without line ending, with their numbers from 1.
+    r"""Yield the lines that are not blank, without line ending, with their numbers from 1.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "list.txt"
-    ...     _ = path.write_bytes(bytes.fromhex("efbbbf") + b"video1\\r\\n\\r\\ncaf" + bytes.fromhex("e9"))
+    ...     _ = path.write_bytes(bytes.fromhex("efbbbf") + b"video1\r\n\r\ncaf" + bytes.fromhex("e9"))
     ...     list(read_lines(path))
     [(1, 'video1'), (3, 'café')]
     """
@@ -53,7 +53,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_rows(path: Path, delimiter: str = ",", strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file that are not blank, each with the number of its last line."""
+    """Yield the rows of a CSV file that are not blank, each with the number of its last line."""
     with open_text(path, newline="") as file:
         reader = csv.reader(
             (line for _, line in _numbered(path, file)),
@@ -126,14 +126,14 @@ def _numbered(path: Path, file: IO[str]) -> Iterator[tuple[int, str]]:
 def read_columns(
     path: Path, columns: Sequence[tuple[str, ...]], delimiter: str = ","
 ) -> Iterator[tuple[int, list[str]]]:
-    """The cells of these columns in every row of a CSV file with a header, with the row's line number.
+    r"""Yield the cells of these columns in every row of a CSV file with a header, with the row's line number.
 
     Each column is given by its possible names, the best first.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "test.csv"
-    ...     _ = path.write_text("key,Video_ID,text\\n1,video7,a man sings\\n")
+    ...     _ = path.write_text("key,Video_ID,text\n1,video7,a man sings\n")
     ...     list(read_columns(path, [("video_id",), ("caption", "text")]))
     [(2, ['video7', 'a man sings'])]
     """
@@ -147,7 +147,9 @@ def read_columns(
 def column_indices(
     path: Path, number: int, header: Iterable[str], columns: Iterable[tuple[str, ...]]
 ) -> list[int]:
-    """The positions of columns in a header; each column is given by its possible names, the best first.
+    """Return the positions of columns in a header.
+
+    Each column is given by its possible names, the best first.
 
     >>> column_indices(Path("a.csv"), 1, ["key", " Video_ID", "text"], [("video_id",), ("caption", "text")])
     [1, 2]
@@ -165,7 +167,7 @@ def column_indices(
 
 
 def pick_cells(path: Path, number: int, row: list[str], indices: Sequence[int]) -> list[str]:
-    """The cells of a row at these positions; a row that is too short is an error that names its line."""
+    """Return the cells of a row at these positions; raise for a row that is too short, naming its line."""
     if max(indices) >= len(row):
         raise DatasetError(
             f"{path}, line {number}: {len(row)} columns where the header names more: {_start(row)}"

@@ -124,7 +124,7 @@ def _root(
 
 
 def _command(verb: str, where: str) -> Any:
-    """The command of a verb, or the group of its verbs."""
+    """Return the command of a verb, or the group of its verbs."""
     module, _, name = where.partition(":")
     target = getattr(import_module(f"wordreel.cli.{module}"), name)
     if isinstance(target, typer.Typer):

@@ -56,9 +56,9 @@ class Group(TyperGroup):
 
 
 def split_examples(text: str) -> tuple[str, list[str]]:
-    """Split the docstring of a verb into its prose and the commands below "Example:" or "Examples:".
+    r"""Split the docstring of a verb into its prose and the commands below "Example:" or "Examples:".
 
-    >>> split_examples("List files.\\n\\nExample: wordreel list\\nExample: wordreel list --failures")
+    >>> split_examples("List files.\n\nExample: wordreel list\nExample: wordreel list --failures")
     ('List files.', ['wordreel list', 'wordreel list --failures'])
     """
     lines = text.splitlines()
@@ -68,11 +68,12 @@ def split_examples(text: str) -> tuple[str, list[str]]:
 
 
 def example_lines(commands: list[str], width: int) -> list[str]:
-    """Lay commands out below a heading; one that is longer than `width` goes on in the next line.
+    r"""Lay commands out below a heading; one that is longer than `width` goes on in the next line.
 
-    >>> print("\\n".join(example_lines(['wordreel search "a red car" --limit 3'], 34)))
+    >>> print("\n".join(example_lines(['wordreel search "a red car" --limit 3'], 34)))
+
     Example:
-      wordreel search "a red car" \\
+      wordreel search "a red car" \
           --limit 3
     """
     lines = ["Examples:" if len(commands) > 1 else "Example:"]
@@ -129,7 +130,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def _wrong_value(error: Any) -> str | None:
-    """What a validation error of pydantic says in our words; None of any other error."""
+    """Say what a validation error of pydantic means; None of any other error."""
     descriptor = getattr(getattr(error, "param", None), "type_descriptor", None)
     if descriptor is None or not hasattr(error.__cause__, "errors"):
         return None

@@ -121,7 +121,7 @@ def beta_number(text: str | None) -> float | None:
 
 
 def names_in(text: str | None) -> list[str] | None:
-    """The names in an option that are separated by commas; None for no value.
+    """Return the names in an option that are separated by commas; None for no value.
 
     >>> names_in("ocr, speech,"), names_in("")
     (['ocr', 'speech'], None)
@@ -130,7 +130,7 @@ def names_in(text: str | None) -> list[str] | None:
 
 
 def count_of(number: int, noun: str) -> str:
-    """A number with its noun in the singular or the plural.
+    """Return a number with its noun in the singular or the plural.
 
     >>> count_of(1, "file"), count_of(0, "file")
     ('1 file', '0 files')
@@ -157,7 +157,7 @@ def clock(seconds: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in whole percent, rounded down as the page does: what is called 5 % is not less than 5 %.
+    """Return a share in whole percent, rounded down as the page does: "5%" is never less than 5 %.
 
     >>> percent(0.05), percent(0.0499), percent(1.0)
     ('5%', '4%', '100%')
@@ -166,7 +166,7 @@ def percent(share: float) -> str:
 
 
 def long_time(seconds: float) -> str:
-    """A duration in the largest sensible unit.
+    """Return a duration in the largest sensible unit.
 
     >>> long_time(42), long_time(600), long_time(7300)
     ('42 s', '10 min', '2 h 2 min')
@@ -187,16 +187,16 @@ def size_of(count: int) -> str:
 
 
 def printable(path: str | Path) -> str:
-    """A path that is safe to print: control characters and undecodable bytes are escaped.
+    r"""Return a path that is safe to print: control characters and undecodable bytes are escaped.
 
-    >>> printable("a\\nb")
-    'a\\\\nb'
+    >>> printable("a\nb")
+    'a\\nb'
     """
     return printable_text(os.fspath(path))
 
 
 def read_json_list(path: Path) -> list[Any]:
-    """The list in a JSON file.
+    """Return the list in a JSON file.
 
     Raises:
         WordreelError: The file cannot be read, or holds something else.

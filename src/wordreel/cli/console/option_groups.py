@@ -44,7 +44,7 @@ def query_options(leave_out: Container[str] = ()) -> Callable[[Verb], Verb]:
 def _with_groups(
     verb: Verb, groups: Mapping[str, tuple[Callable[..., Any], list[inspect.Parameter]]]
 ) -> Verb:
-    """A verb with the options of each group in place of the parameter that it builds."""
+    """Return a verb with the options of each group in place of the parameter that it builds."""
     signature = inspect.signature(verb, eval_str=True)
     options: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
@@ -79,7 +79,7 @@ def _option(one: Field[Any]) -> inspect.Parameter:
 
 
 def _flags(one: Field[Any], about: QueryField) -> list[str]:
-    """The flags of a field; of one that asks whether, both."""
+    """Return the flags of a field; both of a field that asks whether."""
     flag = about.flag or "--" + one.name.replace("_", "-")
     if about.kind == "flag" and one.default is None:
         return [f"{flag}/{flag.replace('--has-', '--no-')}"]

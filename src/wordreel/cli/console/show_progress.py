@@ -35,7 +35,7 @@ class Shown(NamedTuple):
 
 
 def shown(now: Progress) -> Shown:
-    """A stage that has no more to say than how far it is.
+    """Show a stage that has no more to say than how far it is.
 
     >>> shown(Progress("embedding clips", 3, 12))
     Shown(heading='Embedding clips', done=3, total=12, note='3/12')
@@ -45,7 +45,7 @@ def shown(now: Progress) -> Shown:
 
 @contextmanager
 def show_progress(as_json: bool, describe: Callable[[Progress], Shown] = shown) -> Iterator[ProgressCallback]:
-    """A callback that shows progress until the block ends. Nothing is shown before the first report."""
+    """Yield a callback that shows progress until the block ends; before the first report it shows nothing."""
     if as_json:
         yield json_lines()
     elif not sys.stderr.isatty():
@@ -56,7 +56,7 @@ def show_progress(as_json: bool, describe: Callable[[Progress], Shown] = shown) 
 
 
 def json_lines() -> ProgressCallback:
-    """An object per line: the first report of a stage, the last, and one a second between."""
+    """Print an object per line: the first report of a stage, the last, and one a second between."""
     due = Pace(JSON_EVERY, at_once=True)
 
     def on_progress(now: Progress) -> None:
@@ -67,7 +67,7 @@ def json_lines() -> ProgressCallback:
 
 
 def lines(describe: Callable[[Progress], Shown]) -> ProgressCallback:
-    """A line every ten seconds, so work that is done sooner prints none."""
+    """Print a line every ten seconds, so work that is done sooner prints none."""
     due = Pace(LINE_EVERY, at_once=False)
 
     def on_progress(now: Progress) -> None:
@@ -80,7 +80,7 @@ def lines(describe: Callable[[Progress], Shown]) -> ProgressCallback:
 
 @contextmanager
 def bars(describe: Callable[[Progress], Shown]) -> Iterator[ProgressCallback]:
-    """A bar for each heading, with its note behind."""
+    """Show a bar for each heading, with its note behind."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bars
@@ -111,6 +111,7 @@ class Pace:
         self._last, self._stage = time.monotonic(), ""
 
     def __call__(self, now: Progress) -> bool:
+        """Return whether it is time to show this report."""
         edge = now.stage != self._stage or now.done == now.total
         self._stage = now.stage
         if not (self._at_once and edge) and time.monotonic() - self._last < self._seconds:

@@ -41,12 +41,12 @@ def has_links() -> bool:
 
 
 def styled(text: str, style: str) -> str:
-    """The text, bold or dim where there are colours."""
+    """Return the text, bold or dim where there are colours."""
     return f"\x1b[{style}m{text}\x1b[0m" if text and has_colours() else text
 
 
 def linked(path: str) -> str:
-    """A path as it may be printed; where the terminal can, a link to the file."""
+    """Return a path as it may be printed; where the terminal can, as a link to the file."""
     text = printable(path)
     if not has_links() or not Path(path).is_absolute():
         return text
@@ -57,16 +57,16 @@ def linked(path: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """Columns that a printable text takes: two for wide characters, none for marks that combine.
+    r"""Return the columns that a text takes: two for wide characters, none for marks that combine.
 
-    >>> width_of("abc"), width_of("日本"), width_of("e\\u0301")
+    >>> width_of("abc"), width_of("日本"), width_of("e\u0301")
     (3, 4, 1)
     """
     return sum(_columns(character) for character in text)
 
 
 def padded(text: str, width: int, shown: str | None = None) -> str:
-    """The text, or what is `shown` for it, with spaces up to a width."""
+    """Return the text, or what is `shown` for it, with spaces up to a width."""
     return (text if shown is None else shown) + " " * max(0, width - width_of(text))
 
 

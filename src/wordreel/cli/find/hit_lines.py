@@ -60,7 +60,7 @@ def long_shots(hits: Sequence[Hit]) -> str:
 
 
 def fold(hits: Sequence[Hit]) -> tuple[list[Hit], dict[int, list[Hit]]]:
-    """The best hit of each video, in order, and by its rank the others of that video."""
+    """Return the best hit of each video, in order, and by its rank the others of that video."""
     best: dict[str, Hit] = {}
     others: dict[int, list[Hit]] = {}
     for hit in hits:
@@ -88,7 +88,7 @@ def lines(hits: Sequence[Hit]) -> list[str]:
 
 
 def details(hit: Hit, folded: Sequence[Hit] = ()) -> list[str]:
-    """What stands below a hit: the other moment of a pair, the reasons, other moments of its video."""
+    """Return the lines below a hit: the other moment of a pair, the reasons, other moments of its video."""
     from wordreel.search.hits import Match, SequenceHit
 
     below = []
@@ -106,7 +106,7 @@ def details(hit: Hit, folded: Sequence[Hit] = ()) -> list[str]:
 
 
 def reasons(hit: Hit | CaptionMatch) -> str:
-    """The reasons that carried it, strongest first, with their shares of the score; `--json` has all."""
+    """Return the reasons that carried a hit, strongest first, with their shares; `--json` has all."""
     from wordreel.search.hits import REQUIRED
 
     required = [reason for reason in hit.why if reason.expert in REQUIRED]

@@ -167,7 +167,7 @@ def seconds_of(text: str) -> float:
 
 
 def default_name(name: str, start: float, end: float) -> str:
-    """What a clip is called unless the user says so.
+    """Return the name of a clip that the user gave none.
 
     >>> default_name("party.avi", 65, 3671.25)
     'party 0.01.05-1.01.11.mp4'

@@ -31,7 +31,7 @@ CHUNK = 4096  # characters of one escape sequence, kitty's limit
 
 
 def picture_protocol(known: Mapping[str, str]) -> str:
-    """The protocol of the terminal that these environment variables describe: kitty or iterm2."""
+    """Return the protocol of the terminal that these environment variables describe: kitty or iterm2."""
     wanted = known.get(VARIABLE, "")
     if wanted:
         if wanted not in PROTOCOLS:
@@ -71,7 +71,7 @@ def side_by_side(images: list[Image]) -> Image:
 
 
 def kitty(image: Image) -> str:
-    """The sequences that transmit and show a PNG."""
+    """Return the sequences that transmit and show a PNG."""
     data = base64.b64encode(png(image)).decode()
     parts = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
     sequences = []
@@ -83,14 +83,14 @@ def kitty(image: Image) -> str:
 
 
 def iterm2(image: Image) -> str:
-    """The sequence that shows a PNG."""
+    """Return the sequence that shows a PNG."""
     content = png(image)
     size = f"width={image.shape[1]}px;height={len(image)}px"
     return f"\x1b]1337;File=inline=1;size={len(content)};{size}:{base64.b64encode(content).decode()}\a"
 
 
 def png(image: Image) -> bytes:
-    """The picture as PNG."""
+    """Return the picture as PNG."""
     import cv2
 
     return cv2.imencode(".png", image[..., ::-1])[1].tobytes()
@@ -100,7 +100,7 @@ PROTOCOLS: dict[str, Callable[[Image], str]] = {"kitty": kitty, "iterm2": iterm2
 
 
 def preview(hit: Hit) -> str:
-    """The strip of a hit in the terminal's protocol, or why there is none."""
+    """Return the strip of a hit in the terminal's protocol, or why there is none."""
     from wordreel.errors import MediaError
 
     try:

@@ -73,7 +73,6 @@ def search(
     Words in double quotes must be said or shown; -word and "without a word" leave moments out.
 
     Examples:
-
       wordreel search "somebody plays the guitar" --folder ~/Videos/2024 --limit 3
 
       wordreel search "somebody opens a door" --then "a cat runs out"
@@ -126,8 +125,10 @@ def search(
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Collect no garbage: a search is over before there is any, and what it loads would be looked through
-    again and again."""
+    """Pause the garbage collector.
+
+    A search is over before there is garbage, and what it loads would be looked through again and again.
+    """
     gc.disable()
     try:
         yield
@@ -211,7 +212,7 @@ def why_nothing(library: Library, query: Query) -> str:
 
 
 def player(hit: Hit) -> list[str]:
-    """The command that plays a hit: at its moment with a known player, else as the desktop would."""
+    """Return the command that plays a hit: at its moment with a known player, else as the desktop would."""
     from wordreel.catalogue.paths import is_imported
 
     path = str(hit.path)

@@ -60,7 +60,6 @@ def add(
     command resumes.
 
     Examples:
-
       wordreel add ~/Videos ~/Pictures/trip.mp4
 
       wordreel add ~/Videos --quick

@@ -70,7 +70,7 @@ class SourceOptions:
     ] = None
 
     def gather(self, everyday: bool = False) -> BankQueries:
-        """Queries from the one named source; the everyday ones if `everyday` and none is named."""
+        """Return queries from the one named source; the everyday ones if `everyday` and none is named."""
         from wordreel.banks import sources
 
         if sum((bool(self.captions), self.log is not None, self.builtin)) > 1:

@@ -86,7 +86,6 @@ def index(
     password comes from $WORDREEL_INDEX_PASSWORD and is not stored. `?mode=hnsw` searches approximately.
 
     Examples:
-
       wordreel index postgresql://me@db.example.org/films
 
       wordreel index local
@@ -115,7 +114,7 @@ def index(
 
 
 def print_status(status: IndexStatus) -> None:
-    """The server, how it searches, and what was sent."""
+    """Print the server, how it searches, and what was sent."""
     typer.echo(f"{printable(status.address)}: {status.engine}")
     recall = "recall not measured (build a query bank)" if status.recall is None else str(status.recall)
     how = "exact" if status.exact else f"approximate, {recall}"

@@ -133,7 +133,7 @@ def _check_certificate(certificate: Path | None, key: Path | None) -> None:
 
 
 def _exit_normally(number: int, frame: FrameType | None) -> None:
-    """The server has shut down for this signal and raises it again: that is how it is told to stop."""
+    """Exit with status 0: the server has shut down for this signal, and raises it again to stop."""
     raise SystemExit(0)
 
 

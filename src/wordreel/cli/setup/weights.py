@@ -24,6 +24,7 @@ app = VerbGroup("Fetch, add, list and remove weights of experts and backbones.",
 
 @app.callback()
 def weights(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List weights where no verb is given."""
     if context.invoked_subcommand is None:
         list_weights(as_json)
 
@@ -175,7 +176,7 @@ def _fetch_or_fall_back(store: WeightStore, entry: PackageWeights, quiet: bool) 
 
 
 def required_weights(experts: list[str] | None = None) -> list[str]:
-    """The weights of these experts (by default the default ones), once each."""
+    """Return the weights of these experts (by default the default ones), once each."""
     from wordreel.experts import clip, registry
 
     names = experts or registry.default_names()

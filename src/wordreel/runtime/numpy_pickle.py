@@ -13,7 +13,7 @@ import pickle
 import pickletools
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -45,6 +45,7 @@ REFUSED = frozenset(
     ]
 )
 PUTS, GETS = {"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}, {"GET", "BINGET", "LONG_BINGET"}
+INSTRUCTIONS = {instruction.code: instruction for instruction in pickletools.opcodes}
 SLICE = (pickletools.markobject, pickletools.stackslice)  # of the stack, from the last mark on
 TUPLES = {"EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
 
@@ -212,7 +213,7 @@ def _check_instructions(data: bytes, next_step: NextStep) -> None:
     stack: list[int] = []
     marks: list[int] = []
     memo: dict[int, int] = {}
-    for instruction, argument, _ in pickletools.genops(data):
+    for instruction, argument in _instructions(data):
         name, before = instruction.name, instruction.stack_before
         if name in REFUSED:
             raise UnsafePickle(
@@ -245,6 +246,23 @@ def _check_instructions(data: bytes, next_step: NextStep) -> None:
             if name in TUPLES:
                 depth = 1 + max(items + taken, default=0)
             stack += [depth] * len(instruction.stack_after)
+
+
+def _instructions(data: bytes) -> Iterator[tuple[pickletools.OpcodeInfo, Any]]:
+    """Yield each instruction with its argument.
+
+    `pickletools.genops` would do, but for the texts of Python 2, which need not be ASCII.
+    """
+    stream = io.BytesIO(data)
+    while code := stream.read(1):
+        instruction = INSTRUCTIONS[code.decode("latin-1")]
+        if instruction.name == "STRING":
+            yield instruction, stream.readline()
+        else:
+            yield instruction, instruction.arg.reader(stream) if instruction.arg else None
+        if instruction.name == "STOP":
+            return
+    raise UnsafePickle("the pickle is damaged: it is cut off")
 
 
 def loads(

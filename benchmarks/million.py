@@ -39,7 +39,7 @@ from wordreel.banks.search_index import build_index
 from wordreel.catalogue.banks import create_bank, list_banks, read_bank
 from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
-from wordreel.lab.plots.charts import Series, line_chart
+from wordreel.lab.plots import Series, line_chart
 from wordreel.library import Library
 from wordreel.search.query import Query
 from wordreel.search.sample import draw_sample

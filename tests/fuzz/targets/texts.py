@@ -13,7 +13,7 @@ from wordreel.banks.sources import from_log
 from wordreel.lab.datasets import captioned_folder, json_captions
 from wordreel.lab.datasets.annotation_files import read_id_list
 from wordreel.lab.datasets.caption_table import read_caption_table
-from wordreel.lab.evaluate.beir import read_texts as read_beir
+from wordreel.lab.evaluate.exchange import read_texts as read_beir
 from wordreel.lab.evaluate.trec import read_qrels, read_run, run_ranks
 from wordreel.lab.training import recipe
 from wordreel.lab.training.video.recipe import is_video_recipe

@@ -81,7 +81,9 @@ def draw(path: Path, counts: Mapping[str, NDArray[Any]], k: int, items: str = "i
     from wordreel.lab.plots import occurrence_chart
 
     try:
-        path.write_text(occurrence_chart(counts, k, items=items) + "\n", encoding="utf-8")
+        path.write_text(
+            occurrence_chart(counts, k, f"How often {items} are retrieved", items) + "\n", encoding="utf-8"
+        )
     except OSError as error:
         raise HubnessError(f"{path} cannot be written: {error.strerror or error}") from None
     typer.echo(f"chart written to {printable(path)}", err=True)

@@ -7,8 +7,9 @@ text the other way round. A BEIR folder, which MTEB reads too, has `corpus.jsonl
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +17,12 @@ import numpy as np
 
 from wordreel.errors import EvaluationError, NextStep
 from wordreel.hubness import Direction
-from wordreel.lab.evaluate.beir import read_texts, write_texts
 from wordreel.lab.evaluate.runs import EvaluationRun
 from wordreel.lab.evaluate.trec import (
     Qrels,
+    atomic_text_file,
     caption_qrels,
+    line_fault,
     read_qrels,
     read_run,
     run_ranks,
@@ -29,6 +31,7 @@ from wordreel.lab.evaluate.trec import (
 )
 from wordreel.retrieval.caption_ranks import Captions
 from wordreel.types import Array
+from wordreel.util.text_files import read_lines
 
 QRELS = Path("qrels") / "test.tsv"
 UNKNOWN = "unknown"  # the post-processing of a run that somebody else made
@@ -191,3 +194,30 @@ def evaluate_run(
     named = {item for one in retrieved for item in one.items} | {i for right in qrels.values() for i in right}
     protocol = "" if direction is Direction.TEXT_TO_VIDEO else "ce"
     return EvaluationRun(direction, protocol, UNKNOWN, items or len(named), run_ranks(retrieved, qrels))
+
+
+def write_texts(path: Path, texts: Mapping[str, str], titles: Mapping[str, str] | None = None) -> None:
+    """Write BEIR's queries, or, where there are `titles`, its corpus; a title may be missing."""
+    with atomic_text_file(path) as file:
+        for name, text in texts.items():
+            title = {} if titles is None else {"title": titles.get(name, "")}
+            file.write(json.dumps({"_id": name, **title, "text": text}, ensure_ascii=False) + "\n")
+
+
+def read_texts(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield id, title (empty for queries) and text of each line of BEIR's corpus or queries."""
+    seen: set[str] = set()
+    for number, line in read_lines(path):
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            raise line_fault(path, number, "this is not JSON") from None
+        if not isinstance(entry, dict):
+            raise line_fault(path, number, "each line is an object with _id and text")
+        name, title, text = entry.get("_id"), entry.get("title") or "", entry.get("text")
+        if not isinstance(name, str) or not name or not isinstance(text, str) or not isinstance(title, str):
+            raise line_fault(path, number, "_id, title and text must be strings, and _id not empty")
+        if name in seen:
+            raise line_fault(path, number, f"the id {name!r} comes twice")
+        seen.add(name)
+        yield name, title, text

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wordreel.errors import EvaluationError
 from wordreel.index.topk import topk_ids
-from wordreel.lab.evaluate.text_lines import atomic_text_file, check_id, fault, lines_of
 from wordreel.retrieval.caption_ranks import Captions, row_blocks
 from wordreel.retrieval.ranks import Ties, ranks_against
-from wordreel.types import Float64
+from wordreel.types import Array, Float64
+from wordreel.util.text_files import read_lines
 
 Qrels = dict[str, dict[str, int]]  # query → item → relevance
 
@@ -41,58 +41,67 @@ class RetrievedItems:
     scores: Float64
 
 
+@contextmanager
+def atomic_text_file(path: Path) -> Iterator[IO[str]]:
+    """Yield a text file to write, which gets its name when all is well."""
+    partial = path.with_name(f".{path.name}.new")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        partial.replace(path)
+    except OSError as error:
+        raise EvaluationError(f"{path} cannot be written: {error.strerror or error}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def line_fault(path: Path, number: int, what: str) -> EvaluationError:
+    """Return an error that names the file and the line."""
+    return EvaluationError(f"{path}, line {number}: {what}")
+
+
+def _check_id(name: str, what: str) -> str:
+    """Refuse white space, which would split an id in two when it is read."""
+    if not name or name.split() != [name]:
+        raise EvaluationError(f"{what} {name!r} is empty or holds white space, which these files cannot hold")
+    return name
+
+
 def write_run(
-    path: Path,
-    blocks: NDArray[Any] | Iterable[NDArray[Any]],
-    query_ids: Sequence[str],
-    item_ids: Sequence[str],
-    *,
-    k: int = 1000,
-    tag: str = "wordreel",
+    path: Path, scores: Array, query_ids: Sequence[str], item_ids: Sequence[str], *, k: int = 1000
 ) -> None:
     """Write the `k` best items of each query, best first; of equal scores the first in the gallery.
 
-    `blocks` is a matrix `[queries, items]`, perhaps mapped, or its rows in blocks. Scores are written with
-    all their digits, so reading them back gives the same ranks.
+    `scores [queries, items]` are written with all their digits, so reading them back gives the same ranks.
     """
-    items = [check_id(name, "the item id") for name in item_ids]
-    check_id(tag, "the tag")
+    items = [_check_id(name, "the item id") for name in item_ids]
     if len(set(items)) != len(items) or len(set(query_ids)) != len(query_ids):
         raise EvaluationError("ids of queries and of items must differ from one another")
-    if k < 1:
-        raise EvaluationError(f"a run keeps 1 item or more of each query, not {k}")
-    rows = (rows for _, rows in row_blocks(blocks)) if isinstance(blocks, np.ndarray) else blocks
-    done = 0
+    if scores.shape != (len(query_ids), len(items)):
+        raise EvaluationError(
+            f"the similarities must be [{len(query_ids)}, {len(items)}] for these ids, "
+            f"not {list(scores.shape)}"
+        )
     with atomic_text_file(path) as file:
-        for block in rows:
-            if block.ndim != 2 or block.shape[1] != len(items) or done + len(block) > len(query_ids):
-                raise EvaluationError(
-                    f"the similarities must be [{len(query_ids)}, {len(items)}] for these ids; "
-                    f"after {done} queries came {list(block.shape)}"
-                )
+        for span, block in row_blocks(scores):
             if not np.isfinite(block).all():
-                raise EvaluationError(f"some similarities after query {done} are not finite")
-            for query, best, row in zip(
-                query_ids[done : done + len(block)], topk_ids(block, k), block, strict=True
-            ):
-                check_id(query, "the query id")
+                raise EvaluationError(f"some similarities after query {span.start} are not finite")
+            for query, best, row in zip(query_ids[span], topk_ids(block, k), block, strict=True):
+                _check_id(query, "the query id")
                 file.writelines(
-                    f"{query} Q0 {items[item]} {rank} {row[item]!s} {tag}\n"
+                    f"{query} Q0 {items[item]} {rank} {row[item]!s} wordreel\n"
                     for rank, item in enumerate(best.tolist(), 1)
                 )
-            done += len(block)
-        if done != len(query_ids):
-            raise EvaluationError(f"there are {len(query_ids)} query ids but similarities of {done} queries")
 
 
 def read_run(path: Path) -> Iterator[RetrievedItems]:
-    """The items retrieved for each query, one query at a time; lines of a query must be neighbours."""
+    """Yield the items retrieved for each query; lines of a query must be neighbours."""
     seen: set[str] = set()
     query, scores = "", dict[str, float]()
-    for number, line in lines_of(path):
+    for number, line in read_lines(path):
         columns = line.split()
         if len(columns) != 6:
-            raise fault(
+            raise line_fault(
                 path, number, f"a run has 6 columns (query Q0 item rank score tag), not {len(columns)}"
             )
         if columns[0] != query:
@@ -100,27 +109,24 @@ def read_run(path: Path) -> Iterator[RetrievedItems]:
                 yield _retrieved(query, scores)
             query, scores = columns[0], {}
             if query in seen:
-                raise fault(path, number, f"query {query!r} comes again; sort the file by its first column")
+                raise line_fault(
+                    path, number, f"query {query!r} comes again; sort the file by its first column"
+                )
             seen.add(query)
         if columns[2] in scores:
-            raise fault(path, number, f"query {query!r} has item {columns[2]!r} twice")
-        scores[columns[2]] = _number(path, number, columns[4])
+            raise line_fault(path, number, f"query {query!r} has item {columns[2]!r} twice")
+        try:
+            scores[columns[2]] = float(columns[4])
+        except ValueError:
+            scores[columns[2]] = math.nan
+        if not math.isfinite(scores[columns[2]]):
+            raise line_fault(path, number, f"the score {columns[4]!r} is not a finite number")
     if scores:
         yield _retrieved(query, scores)
 
 
 def _retrieved(query: str, scores: Mapping[str, float]) -> RetrievedItems:
     return RetrievedItems(query, tuple(scores), np.fromiter(scores.values(), np.float64, len(scores)))
-
-
-def _number(path: Path, number: int, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise fault(path, number, f"the score {text!r} is not a finite number")
-    return value
 
 
 def run_ranks(
@@ -160,40 +166,32 @@ def write_qrels(
         if style == "beir":
             file.write("\t".join(QRELS_HEADER) + "\n")
         for query, right in qrels.items():
-            check_id(query, "the query id")
+            _check_id(query, "the query id")
             file.writelines(
-                line.format(query, check_id(item, "the item id"), value) for item, value in right.items()
+                line.format(query, _check_id(item, "the item id"), value) for item, value in right.items()
             )
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Judgements of either style, recognised by the header."""
+    """Return the judgements of a file in either style, recognised by the header."""
     qrels: Qrels = {}
-    has_header = False
-    for number, line in lines_of(path):
-        if not has_header and not qrels and line.split() == list(QRELS_HEADER):
-            has_header = True
+    columns_wanted = "qrels have 4 columns (query 0 item relevance)"
+    delimiter, count = None, 4
+    for number, line in read_lines(path):
+        if delimiter is None and not qrels and line.split() == list(QRELS_HEADER):
+            columns_wanted = "below this header are 3 columns separated by tabs"
+            delimiter, count = "\t", 3
             continue
-        if has_header:
-            columns = [column.strip() for column in line.split("\t")]
-            if len(columns) != 3 or not all(columns):
-                raise fault(
-                    path, number, f"below this header are 3 columns separated by tabs, not {len(columns)}"
-                )
-        else:
-            columns = line.split()
-            if len(columns) != 4:
-                raise fault(
-                    path, number, f"qrels have 4 columns (query 0 item relevance), not {len(columns)}"
-                )
-            del columns[1]
-        query, item, text = columns
+        columns = [column.strip() for column in line.split(delimiter)]
+        if len(columns) != count or not all(columns):
+            raise line_fault(path, number, f"{columns_wanted}, not {len(columns)}")
+        query, item, text = columns[0], columns[-2], columns[-1]
         try:
             value = int(text)
         except ValueError:
-            raise fault(path, number, f"the relevance {text!r} is not a whole number") from None
+            raise line_fault(path, number, f"the relevance {text!r} is not a whole number") from None
         if item in qrels.setdefault(query, {}):
-            raise fault(path, number, f"query {query!r} has item {item!r} twice")
+            raise line_fault(path, number, f"query {query!r} has item {item!r} twice")
         qrels[query][item] = value
     if not qrels:
         raise EvaluationError(f"{path} holds no judgements")

@@ -12,6 +12,7 @@ from wordreel.lab.evaluate.runs import EvaluationRun
 from wordreel.retrieval.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.types import Bool, Int64
 
+GROUP_METRICS = ("R1", "R5", "R10", "MdR")
 LENGTHS = ((1, 4), (5, 6), (7, 8), (9, 11), (12, 16), (17, None))  # words
 
 
@@ -27,7 +28,7 @@ class QueryGroup:
         return {
             "name": self.name,
             "queries": self.metrics.queries,
-            **self.metrics.table(["R1", "R5", "R10", "MdR"]),
+            **self.metrics.table(GROUP_METRICS),
         }
 
 

@@ -1,4 +1,4 @@
-"""The data on the axes, and what the charts say."""
+"""The data on the axes, what the charts say, and text that would do harm."""
 
 import itertools
 from xml.etree import ElementTree
@@ -6,17 +6,20 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from wordreel.hubness.measures import skewness
+from wordreel.hubness.measures import log_edges, occurrence_edges, skewness
+from wordreel.lab import plots
 from wordreel.lab.plots import (
+    PlotsMissing,
     Series,
     bar_chart,
+    clean,
+    draw_bars,
+    draw_histogram,
+    draw_lines,
     histogram,
     line_chart,
-    log_edges,
     occurrence_chart,
-    occurrence_edges,
 )
-from wordreel.lab.plots.charts import draw_bars, draw_histogram, draw_lines
 
 
 @pytest.fixture
@@ -149,3 +152,45 @@ def test_less_than_zero_goes_left(axes):
 def test_nothing_to_draw_is_no_error():
     assert "<svg" in bar_chart([], {}, "t")
     assert "<svg" in histogram({"a": []}, [0.0, 1.0], "t")
+
+
+HOSTILE = "</title><script>alert(1)</script> & \x00 \ud800 $x^2 \\frac"
+
+
+def chart(title="t", **options):
+    return line_chart([Series("a", [1, 2, 3], [4.0, 5.0, 1.0])], title, "x", "y", **options)
+
+
+def parsed(drawn):
+    return ElementTree.fromstring(drawn)  # noqa: S314
+
+
+def test_the_same_data_draws_the_same_bytes():
+    assert chart(log_x=True) == chart(log_x=True)
+    assert chart() != chart("another")
+
+
+def test_the_title_is_in_the_file():
+    texts = [element.text for element in parsed(chart("Loss")).iter()]
+    assert texts.count("Loss") >= 2, "named and drawn"
+
+
+def test_hostile_text_stays_text():
+    drawn = line_chart([Series(HOSTILE, [1, 2], [1.0, 2.0])], HOSTILE, HOSTILE, HOSTILE)
+    root = parsed(drawn)
+    assert not any(element.tag.endswith("script") for element in root.iter())
+    assert clean(HOSTILE) in [element.text for element in root.iter() if element.tag.endswith("}text")]
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(PlotsMissing, match=r"wordreel\[plots\]"):
+        chart()
+
+
+def test_whether_charts_can_be_drawn(monkeypatch):
+    assert plots.available()
+    monkeypatch.setattr("wordreel.lab.plots.find_spec", lambda name: None)
+    assert not plots.available()

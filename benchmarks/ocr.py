@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from wordreel.experts.ocr import CARD, ChangeReader, is_same_line
-from wordreel.experts.ocr_reader import RapidOcrReader, TextLine
-from wordreel.experts.text_regions import WHOLE, Region
+from wordreel.experts.ocr_reader import WHOLE, RapidOcrReader, Region, TextLine
 from wordreel.media import Fence
 from wordreel.media.types import FrameNeed, Frames
 from wordreel.runtime.sessions import shared_by

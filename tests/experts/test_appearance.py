@@ -6,9 +6,8 @@ import pytest
 
 from wordreel.errors import WeightsCorrupt
 from wordreel.experts import appearance
-from wordreel.experts.appearance import CARD, FILE, SHA256, SUPERSEDED, load, recogniser
+from wordreel.experts.appearance import CARD, FILE, SHA256, AppearanceExpert, class_names, recogniser
 from wordreel.experts.base import fingerprint
-from wordreel.experts.class_head import class_names
 from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import Frames, Sound
 from wordreel.runtime.store import WeightStore
@@ -33,14 +32,14 @@ def picture(height=240, width=320):
 @pytest.fixture(scope="module")
 def expert():
     """Its weights come with wordreel: none are fetched."""
-    return load(WeightStore(Path("/nowhere")))
+    return AppearanceExpert(WeightStore(Path("/nowhere")))
 
 
 def test_the_golden_picture(expert):
     golden = np.load(GOLDEN)
     track = expert.extract(Frames(picture()[None], np.zeros(1), 1.0))
     np.testing.assert_allclose(track.values[0, :16], golden["features"], atol=1e-3)
-    labels = expert.labels(track)
+    labels = recogniser(WeightStore()).labels(track)
     best = np.argsort(-labels.scores[0])[:5]
     np.testing.assert_array_equal(best, golden["classes"])
     np.testing.assert_allclose(labels.scores[0, best], golden["logits"], atol=1e-2)
@@ -74,14 +73,13 @@ def test_nothing_to_see(expert):
 def test_the_fingerprint_is_of_card_and_weights(expert):
     assert expert.fingerprint == fingerprint(CARD, SHA256)
     assert recogniser(WeightStore(Path("/nowhere"))).fingerprint == expert.fingerprint
-    assert expert.fingerprint not in SUPERSEDED
 
 
 def test_another_file_is_refused(tmp_path, monkeypatch):
     (tmp_path / "other").write_bytes(FILE.read_bytes()[:-1])
     monkeypatch.setattr(appearance, "FILE", tmp_path / "other")
     with pytest.raises(WeightsCorrupt, match="expected hash"):
-        load(WeightStore())
+        AppearanceExpert(WeightStore())
 
 
 def test_class_names():

@@ -3,14 +3,30 @@ import json
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from tests.runtime.nets.tiny_efficientnet import slow_network, tiny_weights
+from tests.runtime.nets.tiny_efficientnet import fold, slow_network, tiny_weights
 
 from wordreel.errors import WeightsCorrupt
-from wordreel.experts.appearance_file import KEY, AppearanceFile, save_appearance
-from wordreel.runtime.nets.efficientnet_lite import build, fold
+from wordreel.experts.appearance import BYTES, FORMAT, HEAD, KEY, SCALES, AppearanceFile
+from wordreel.runtime.mapped_arrays import quantise
+from wordreel.runtime.nets.efficientnet_lite import build
 from wordreel.runtime.sessions import Network
 
 FACTS = {"size": 32, "trained_on": "noise"}
+
+
+def save_appearance(path, weights, card):
+    """Write a file as the one that ships was written."""
+    arrays = {}
+    head = {name: weights[name] for name in (f"{HEAD}weight", f"{HEAD}bias")}
+    for name, array in {**fold(weights), **head}.items():
+        if array.ndim == 1:
+            arrays[name] = array.astype(np.float32)
+        elif array[0, 0].size == 1:
+            matrix = array.reshape(array.shape[:2]).astype(np.float32)
+            arrays[name + BYTES], arrays[name + SCALES] = quantise(matrix)
+        else:
+            arrays[name] = array.astype(np.float16)
+    save_file(arrays, path, metadata={KEY: json.dumps({"format": FORMAT, **card})})
 
 
 @pytest.fixture
@@ -42,7 +58,6 @@ def test_the_file_gives_back_the_rounded_layers(file):
     assert found.keys() == expected.keys()
     for name, array in expected.items():
         np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-6, err_msg=name)
-    assert file.card == {"format": 1, **FACTS}
 
 
 def test_the_network_of_the_file_is_near_the_network_that_was_saved(file):
@@ -63,12 +78,6 @@ def test_the_classifier(file):
     np.testing.assert_array_equal(bias, weights["_fc.bias"])
 
 
-def test_arrays_in_another_memory_order_are_saved_right(tmp_path, file):
-    turned = {name: np.asarray(array, order="F") for name, array in tiny_weights().items()}
-    save_appearance(tmp_path / "b.safetensors", turned, FACTS)
-    assert AppearanceFile(tmp_path / "b.safetensors").digest == file.digest
-
-
 def damaged(path, arrays, card):
     save_file(arrays, path, metadata={KEY: json.dumps(card)})
     return AppearanceFile(path)
@@ -76,20 +85,20 @@ def damaged(path, arrays, card):
 
 def test_damaged_files_are_refused(tmp_path, file):
     with pytest.raises(WeightsCorrupt, match="not a whole appearance network"):
-        _ = AppearanceFile(tmp_path / "absent").card
-    (tmp_path / "short").write_bytes(file.path.read_bytes()[:-9])
+        AppearanceFile(tmp_path / "absent")
+    (tmp_path / "short").write_bytes((tmp_path / "a.safetensors").read_bytes()[:-9])
     with pytest.raises(WeightsCorrupt, match="not a whole appearance network"):
         AppearanceFile(tmp_path / "short").layers()
-    arrays = load_file(file.path)
+    arrays = load_file(tmp_path / "a.safetensors")
     with pytest.raises(WeightsCorrupt, match="format is 9"):
         damaged(tmp_path / "later", arrays, {"format": 9}).head()
     for missing in ("_fc.bias", "_fc.weight/scales"):
         less = {name: array for name, array in arrays.items() if name != missing}
         with pytest.raises(WeightsCorrupt, match=missing):
-            damaged(tmp_path / "less", less, file.card).head()
+            damaged(tmp_path / "less", less, {"format": 1}).head()
     less = {name: array for name, array in arrays.items() if name != "_conv_head.bias"}
     with pytest.raises(WeightsCorrupt, match="_conv_head\\.bias"):
-        damaged(tmp_path / "less", less, file.card).network()
+        damaged(tmp_path / "less", less, {"format": 1}).network()
 
 
 @pytest.mark.parametrize("card", ["", "[]", "[" * 5000, '{"format": "1"}'])
@@ -97,7 +106,7 @@ def test_cards_that_are_none(tmp_path, card):
     path = tmp_path / "x.safetensors"
     save_file({"_fc.bias": np.zeros(3, np.float32)}, path, {KEY: card})
     with pytest.raises(WeightsCorrupt, match="not a whole appearance network"):
-        _ = AppearanceFile(path).card
+        AppearanceFile(path)
 
 
 def test_scales_that_do_not_fit_their_bytes(tmp_path):

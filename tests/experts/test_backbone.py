@@ -4,7 +4,7 @@ import numpy as np
 from tests.fake_backbone import ColourBackbone
 
 from wordreel.backbones.config import BackboneConfig, HeadConfig
-from wordreel.experts.backbone import BackboneExpert, backbone_card
+from wordreel.experts.network_experts import BackboneExpert, backbone_card
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.types import Absent
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wordreel.experts import face_detection, faces, faces_arc
+from wordreel.experts import face_detection, faces
 from wordreel.experts.face_detection import (
     ALIGNED_SIZE,
     LANDMARKS,
@@ -52,13 +52,13 @@ def drawn_face(height: int = 360, width: int = 480, shift: int = 0, tone: int = 
 
 
 @pytest.fixture(scope="module")
-def expert() -> faces.FacesExpert:
+def expert() -> faces.SFaceExpert:
     if not WeightStore().has("yunet-sface"):
         pytest.skip("weights 'yunet-sface' are not on this machine: run `wordreel weights fetch yunet-sface`")
-    return faces.load(WeightStore())
+    return faces.SFaceExpert(WeightStore())
 
 
-def test_golden(expert: faces.FacesExpert, golden: dict[str, np.ndarray]) -> None:
+def test_golden(expert: faces.SFaceExpert, golden: dict[str, np.ndarray]) -> None:
     track = expert.extract(film(np.stack([drawn_face(), drawn_face(shift=60)]), start=4.0))
     assert isinstance(track, Track)
     assert track.times.tolist() == [[4, 5], [5, 6]]
@@ -71,7 +71,7 @@ def golden() -> dict[str, np.ndarray]:
         return dict(stored)
 
 
-def test_the_drawn_face_is_found_where_it_is(expert: faces.FacesExpert) -> None:
+def test_the_drawn_face_is_found_where_it_is(expert: faces.SFaceExpert) -> None:
     found = detect_faces(expert._detector, drawn_face(shift=60))
     assert len(found) == 1
     left, top, right, bottom = found.boxes[0]
@@ -81,7 +81,7 @@ def test_the_drawn_face_is_found_where_it_is(expert: faces.FacesExpert) -> None:
     np.testing.assert_allclose(eyes, [[272, 161], [328, 161]], atol=8)
 
 
-def test_finding_equals_opencv(expert: faces.FacesExpert) -> None:
+def test_finding_equals_opencv(expert: faces.SFaceExpert) -> None:
     cv2 = pytest.importorskip("cv2")
     network = WeightStore().file("yunet-sface", "yunet.onnx")
     image = np.concatenate([drawn_face(352, 320), drawn_face(352, 320, tone=30)], axis=1)
@@ -97,7 +97,7 @@ def test_finding_equals_opencv(expert: faces.FacesExpert) -> None:
     np.testing.assert_allclose(found.scores, expected[:, 14], atol=1e-3)
 
 
-def test_telling_equals_opencv(expert: faces.FacesExpert) -> None:
+def test_telling_equals_opencv(expert: faces.SFaceExpert) -> None:
     cv2 = pytest.importorskip("cv2")
     twin = cv2.FaceRecognizerSF.create(str(WeightStore().file("yunet-sface", "sface.onnx")), "")
     image = drawn_face(shift=25)
@@ -109,14 +109,14 @@ def test_telling_equals_opencv(expert: faces.FacesExpert) -> None:
     assert cosine > 0.998
 
 
-def test_a_batch_equals_one_by_one(expert: faces.FacesExpert) -> None:
+def test_a_batch_equals_one_by_one(expert: faces.SFaceExpert) -> None:
     cuts = RNG.integers(0, 256, (5, ALIGNED_SIZE, ALIGNED_SIZE, 3), dtype=np.uint8)
     one_by_one = np.concatenate([expert.embed(cut[None]) for cut in cuts])
     np.testing.assert_allclose(expert.embed(cuts), one_by_one, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(one_by_one, axis=1), 1, atol=1e-5)
 
 
-def test_frames_together_equal_frames_apart_and_two_runs_are_equal(expert: faces.FacesExpert) -> None:
+def test_frames_together_equal_frames_apart_and_two_runs_are_equal(expert: faces.SFaceExpert) -> None:
     images = np.stack([drawn_face(), np.zeros_like(drawn_face()), drawn_face(shift=40)])
     together, again = expert.extract(film(images)), expert.extract(film(images))
     assert isinstance(together, Track)
@@ -130,13 +130,13 @@ def test_frames_together_equal_frames_apart_and_two_runs_are_equal(expert: faces
 
 
 @pytest.mark.parametrize("size", [(1, 1), (7, 500), (360, 640), (33, 31)])
-def test_no_face(expert: faces.FacesExpert, size: tuple[int, int]) -> None:
+def test_no_face(expert: faces.SFaceExpert, size: tuple[int, int]) -> None:
     noise = RNG.integers(0, 256, (2, *size, 3), dtype=np.uint8)
     for images in (noise, np.zeros_like(noise), np.full_like(noise, 255)):
         assert expert.extract(film(images)) == Absent("no face found")
 
 
-def test_wrong_media(expert: faces.FacesExpert) -> None:
+def test_wrong_media(expert: faces.SFaceExpert) -> None:
     with pytest.raises(TypeError, match="frames"):
         expert.extract(Sound(np.zeros(10, np.float32), 16000))
 
@@ -182,32 +182,32 @@ def test_only_the_largest_stay() -> None:
 
 
 @pytest.fixture(scope="module")
-def arc() -> faces_arc.ArcFaceExpert:
+def arc() -> faces.ArcFaceExpert:
     if not WeightStore().has("scrfd-arcface"):
         pytest.skip(
             "weights 'scrfd-arcface' are not on this machine: run `wordreel weights fetch scrfd-arcface`"
         )
-    return faces_arc.load(WeightStore())
+    return faces.ArcFaceExpert(WeightStore())
 
 
-def test_arc_finds_the_same_face(arc: faces_arc.ArcFaceExpert, expert: faces.FacesExpert) -> None:
+def test_arc_finds_the_same_face(arc: faces.ArcFaceExpert, expert: faces.SFaceExpert) -> None:
     image = drawn_face(shift=-50)
-    one, other = arc.find(image), detect_faces(expert._detector, image)
+    one, other = arc.detect(image), detect_faces(expert._detector, image)
     assert len(one) == len(other) == 1
     assert overlap(one.boxes[0], other.boxes)[0] > 0.6
     np.testing.assert_allclose(one.points[0], other.points[0], atol=14)
 
 
-def test_arc_rows(arc: faces_arc.ArcFaceExpert) -> None:
+def test_arc_rows(arc: faces.ArcFaceExpert) -> None:
     cuts = RNG.integers(0, 256, (3, ALIGNED_SIZE, ALIGNED_SIZE, 3), dtype=np.uint8)
     one_by_one = np.concatenate([arc.embed(cut[None]) for cut in cuts])
     np.testing.assert_allclose(arc.embed(cuts), one_by_one, atol=1e-5)
     track = arc.extract(film(np.stack([drawn_face(), drawn_face(shift=60)])))
     assert isinstance(track, Track)
-    assert track.dim == faces_arc.CARD.dim
+    assert track.dim == faces.ARC_CARD.dim
     assert track.values[0] @ track.values[1] > 0.8
     assert arc.extract(film(np.zeros((1, 50, 70, 3), np.uint8))) == Absent("no face found")
-    assert not faces_arc.CARD.default
+    assert not faces.ARC_CARD.default
 
 
 def test_arc_decoding_equals_a_plain_loop() -> None:
@@ -223,13 +223,13 @@ def test_arc_decoding_equals_a_plain_loop() -> None:
         for row in range(64 // stride):
             for column in range(96 // stride):
                 for _ in range(2):
-                    if outputs[f"score_{stride}"][0, anchor, 0] >= faces_arc.MIN_SCORE:
+                    if outputs[f"score_{stride}"][0, anchor, 0] >= faces.ARC_MIN_SCORE:
                         x, y = column * stride, row * stride
                         left, up, right, down = stride * outputs[f"bbox_{stride}"][0, anchor].astype(float)
                         boxes.append([x - left, y - up, x + right, y + down])
                         at = stride * outputs[f"kps_{stride}"][0, anchor].astype(float).reshape(5, 2)
                         points.append(at + np.array([x, y]))
                     anchor += 1
-    found = faces_arc.decode(outputs, 96)
+    found = faces.decode_scrfd(outputs, 96)
     np.testing.assert_allclose(found.boxes, boxes)
     np.testing.assert_allclose(found.points, points)

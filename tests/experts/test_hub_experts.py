@@ -1,5 +1,6 @@
 """Experts of the papers with small networks of the same layout: what they are fed and what rows they give."""
 
+import json
 from importlib import import_module
 
 import numpy as np
@@ -7,9 +8,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from wordreel.errors import WeightsMissing
-from wordreel.experts import preprocess, registry, vggface2_resnet50, vggish
-from wordreel.experts.network_experts import FrameWindows
-from wordreel.experts.published import EXPERTS
+from wordreel.experts import faces, preprocess, registry, vggish
+from wordreel.experts.network_experts import TABLE, FrameWindows, read_preprocess
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.runtime import hub
 from wordreel.runtime.nets import convnets, i3d, sound_networks, video_networks
@@ -25,6 +25,11 @@ def fill(store, tmp_path, name, shapes):
     state = {key: np.abs(RNG.normal(0, 0.1, shape)).astype(np.float32) for key, shape in shapes.items()}
     save_file(state, str(tmp_path / name))
     hub.add_checkpoint(store, name, tmp_path / name)
+
+
+def preprocessing(name):
+    (entry,) = (entry for entry in json.loads(TABLE.read_text()) if entry["name"] == name)
+    return read_preprocess(entry["preprocess"])
 
 
 def frames(count, rate, height=40, width=60, start=0.0):
@@ -53,7 +58,7 @@ def test_a_frame_network_gives_a_row_per_frame(tmp_path, monkeypatch):
     np.testing.assert_allclose(track.times, np.stack([media.times, media.times + 0.04], 1))
     network = Network(store.file("senet154"))
     one_by_one = [
-        network(frames=EXPERTS["senet154"].preprocess(image[None]))["features"][0] for image in media.images
+        network(frames=preprocessing("senet154")(image[None]))["features"][0] for image in media.images
     ]
     np.testing.assert_allclose(track.values, one_by_one, rtol=1e-4, atol=1e-6)
     assert isinstance(expert.extract(frames(0, 25.0)), Absent)
@@ -71,7 +76,7 @@ def test_a_clip_network_gives_a_row_per_window(tmp_path, monkeypatch):
     track = expert.extract(media)
     np.testing.assert_allclose(track.times * 30, [[0, 8], [32, 40], [62, 70]])
     network = Network(store.file("r2p1d34_ig65m"))
-    clip = EXPERTS["r2p1d34_ig65m"].preprocess(media.images[32:40]).transpose(1, 0, 2, 3)[None]
+    clip = preprocessing("r2p1d34_ig65m")(media.images[32:40]).transpose(1, 0, 2, 3)[None]
     np.testing.assert_allclose(track.values[1], network(clips=clip)["features"][0], rtol=1e-4, atol=1e-6)
     assert expert.extract(frames(1, 30.0)) == Absent("a still picture does not move")
     assert isinstance(expert.extract(frames(3, 30.0, start=32.0)), Absent)
@@ -109,7 +114,7 @@ def test_preprocessing_is_the_formula():
     cut = images[:, 16:240, 38:262].astype(np.float64) / 255
     expected = (cut - preprocess.IMAGENET[0]) / np.array(preprocess.IMAGENET[1])
     np.testing.assert_allclose(made, expected.transpose(0, 3, 1, 2), atol=1e-5)
-    swapped = vggface2_resnet50.PREPROCESS(images[:, :224, :224])
+    swapped = faces.VGGFACE2_PREPROCESS(images[:, :224, :224])
     np.testing.assert_allclose(swapped[:, 0], images[:, :224, :224, 2] - 91.4953, atol=1e-4)
     assert np.ptp(preprocess.Preprocess(8, *preprocess.CENTRED)(images)) <= 2.0
 
@@ -176,7 +181,7 @@ def test_vggish_gives_a_row_for_each_096_seconds(tmp_path, monkeypatch):
     monkeypatch.setattr(sound_networks, "VGGISH", small)
     store = WeightStore(tmp_path / "store")
     fill(store, tmp_path, "vggish", weight_shapes(small)[0])
-    expert = vggish.load(store)
+    expert = vggish.VGGishExpert(store)
     assert expert.card.need == AudioNeed(16000)
     sound = RNG.normal(0, 0.1, 16000 * 5).astype(np.float32)
     track = expert.extract(Sound(sound, 16000, 57.6))
@@ -216,14 +221,14 @@ def test_faces_are_cut_from_boxes_wherever_they_lie(monkeypatch):
         def __init__(self, boxes):
             self.boxes = boxes
 
-    monkeypatch.setattr(vggface2_resnet50, "Network", FakeNetwork)
-    monkeypatch.setattr(vggface2_resnet50, "detect_faces", lambda detector, image: Detected(boxes))
-    expert = vggface2_resnet50.load(FakeStore())
+    monkeypatch.setattr(faces, "Network", FakeNetwork)
+    monkeypatch.setattr(faces, "detect_faces", lambda detector, image: Detected(boxes))
+    expert = faces.VGGFace2Expert(FakeStore())
     media = frames(2, 25.0, 40, 60)
     track = expert.extract(media)
     assert track.values.shape == (4, 3)  # the third box lies outside of the picture
     np.testing.assert_allclose(track.times[:, 0], [0, 0, 0.04, 0.04])
-    by_hand = vggface2_resnet50.PREPROCESS(media.images[1:, 5:35, 10:30])
+    by_hand = faces.VGGFACE2_PREPROCESS(media.images[1:, 5:35, 10:30])
     np.testing.assert_array_equal(fed[0][2], by_hand[0])
-    monkeypatch.setattr(vggface2_resnet50, "detect_faces", lambda detector, image: Detected(boxes[2:]))
+    monkeypatch.setattr(faces, "detect_faces", lambda detector, image: Detected(boxes[2:]))
     assert expert.extract(media) == Absent("no face found")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wordreel.experts import motion
-from wordreel.experts.class_head import class_names
+from wordreel.experts.appearance import class_names
 from wordreel.media.types import Frames, Sound
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track
@@ -24,7 +24,7 @@ PERIOD = 0.16
 def expert() -> motion.MotionExpert:
     if not WeightStore().has(motion.WEIGHTS):
         pytest.skip(f"needs `wordreel weights fetch {motion.WEIGHTS}`")
-    return motion.load(WeightStore())
+    return motion.MotionExpert(WeightStore())
 
 
 def waves(count: int, start: float = 0.0, height: int = 60, width: int = 80) -> Frames:
@@ -123,8 +123,9 @@ def test_odd_shapes_are_seen_all_the_same(expert: motion.MotionExpert, height: i
 
 def test_labels_are_linear_in_the_features(expert: motion.MotionExpert) -> None:
     track = Track(np.eye(2, 1024, dtype=np.float32), np.array([[0.0, 1.0], [1.0, 2.0]]))
-    labels = expert.labels(track)
-    head = expert._recogniser
+    head = motion.recogniser(WeightStore())
+    assert head.fingerprint == expert.fingerprint
+    labels = head.labels(track)
     np.testing.assert_allclose(labels.scores, head.weight[:, :2].T + head.bias, rtol=1e-6)
     assert labels.names == class_names("kinetics400.txt")
     assert len(set(labels.names)) == 400
@@ -135,4 +136,6 @@ def test_the_same_numbers_as_ever(expert: motion.MotionExpert) -> None:
     track = expert.extract(waves(40))
     assert isinstance(track, Track)
     np.testing.assert_allclose(track.values, golden["values"], atol=2e-3)
-    np.testing.assert_array_equal(expert.labels(track).scores.argmax(1), golden["best"])
+    np.testing.assert_array_equal(
+        motion.recogniser(WeightStore()).labels(track).scores.argmax(1), golden["best"]
+    )

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from wordreel.errors import WeightsCorrupt
-from wordreel.experts import ocr, ocr_reader
+from wordreel.experts import ocr, ocr_reader, registry
 from wordreel.experts.ocr import is_same_line, track_lines
-from wordreel.experts.ocr_reader import TextLine
-from wordreel.experts.text_regions import WHOLE, Region
+from wordreel.experts.ocr_reader import WHOLE, Region, TextLine
 from wordreel.media.types import Frames, Sound
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track, Words
@@ -38,7 +37,7 @@ def film(*images: np.ndarray, start: float = 0.0) -> Frames:
 
 @pytest.fixture(scope="module")
 def expert() -> ocr.OcrExpert:
-    return ocr.load(WeightStore())
+    return registry.load("ocr", WeightStore())
 
 
 @pytest.fixture(scope="module")

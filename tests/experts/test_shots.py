@@ -10,7 +10,6 @@ import pytest
 from wordreel.experts import shots
 from wordreel.media import describe, find_shots
 from wordreel.media.types import Frames, Sound
-from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track
 
 
@@ -26,7 +25,7 @@ def film(first: int = 0) -> Frames:
 
 
 def test_golden() -> None:
-    track = shots.load(WeightStore()).extract(film())
+    track = shots.ShotsExpert().extract(film())
     assert isinstance(track, Track)
     assert track.values.dtype == np.float32
     assert track.dim == shots.CARD.dim
@@ -36,7 +35,7 @@ def test_golden() -> None:
 
 
 def test_boundaries_come_from_the_stored_track() -> None:
-    track = shots.load(WeightStore()).extract(film())
+    track = shots.ShotsExpert().extract(film())
     assert isinstance(track, Track)
     found = find_shots(track.values, track.times[:, 0], end=6.0)
     assert found == [(0.0, 2.0), (2.0, 4.0), (4.0, 6.0)]
@@ -44,7 +43,7 @@ def test_boundaries_come_from_the_stored_track() -> None:
 
 def test_all_frames_equal_frames_one_by_one() -> None:
     whole = film()
-    track = shots.load(WeightStore()).extract(whole)
+    track = shots.ShotsExpert().extract(whole)
     assert isinstance(track, Track)
     for i in range(len(whole)):
         one = describe(Frames(whole.images[i : i + 1], whole.times[i : i + 1], 0.2))
@@ -53,15 +52,15 @@ def test_all_frames_equal_frames_one_by_one() -> None:
 
 def test_a_still_picture_has_none() -> None:
     still = Frames(np.zeros((1, 48, 48, 3), np.uint8), np.zeros(1), 0.2)
-    assert shots.load(WeightStore()).extract(still) == Absent("a still picture has no shots")
+    assert shots.ShotsExpert().extract(still) == Absent("a still picture has no shots")
 
 
 def test_one_last_frame_of_a_film_still_counts() -> None:
-    track = shots.load(WeightStore()).extract(film(first=29))
+    track = shots.ShotsExpert().extract(film(first=29))
     assert isinstance(track, Track)
     assert track.times.tolist() == [[5.8, 6.0]]
 
 
 def test_wrong_media() -> None:
     with pytest.raises(TypeError, match="frames"):
-        shots.load(WeightStore()).extract(Sound(np.zeros(10, np.float32), 16000))
+        shots.ShotsExpert().extract(Sound(np.zeros(10, np.float32), 16000))

@@ -21,7 +21,7 @@ GOLDEN = Path(__file__).parent / "golden" / "sound.npz"
 def expert() -> sound.SoundExpert:
     if not WeightStore().has(sound.WEIGHTS):
         pytest.skip(f"needs `wordreel weights fetch {sound.WEIGHTS}`")
-    return sound.load(WeightStore())
+    return sound.SoundExpert(WeightStore())
 
 
 def chirps(seconds: float, start: float = 0.0) -> Sound:
@@ -62,7 +62,7 @@ def test_any_length_is_heard(expert: sound.SoundExpert, seconds: float) -> None:
     assert np.isfinite(track.values).all()
     assert track.times[0, 0] == 120.0
     assert track.times[-1, 1] == pytest.approx(120.0 + media.seconds)
-    assert expert.labels(track).scores.shape == (len(track), 401)
+    assert sound.recogniser(WeightStore()).labels(track).scores.shape == (len(track), 401)
 
 
 def test_no_row_sees_the_end_of_the_padding(expert: sound.SoundExpert) -> None:
@@ -94,8 +94,9 @@ def test_hostile_samples_do_not_spread(expert: sound.SoundExpert) -> None:
 def test_labels_compare_places_with_their_average(expert: sound.SoundExpert) -> None:
     track = expert.extract(chirps(15.0))
     assert isinstance(track, Track)
-    labels = expert.labels(track)
-    places = expert._recogniser
+    places = sound.recogniser(WeightStore())
+    assert places.fingerprint == expert.fingerprint
+    labels = places.labels(track)
     assert len(labels.names) == len(set(labels.names)) == 401
     np.testing.assert_allclose(np.exp(labels.scores + places.usual).sum(1), 1, atol=1e-4)
     # The slow way for one row: a sum over the eight rows of its context.

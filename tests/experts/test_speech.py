@@ -36,7 +36,7 @@ def expert() -> speech.SpeechExpert:
     for name in speech.CARD.weights:
         if not WeightStore().has(name):
             pytest.skip(f"weights {name!r} are not on this machine: run `wordreel weights fetch {name}`")
-    return speech.load(WeightStore())
+    return speech.SpeechExpert(WeightStore())
 
 
 @pytest.fixture(scope="module")

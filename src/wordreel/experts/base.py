@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Sound
+from wordreel.runtime.sessions import in_batches
+from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Float32, Labels, Track
 
 
@@ -46,11 +52,7 @@ class Expert(Protocol):
     fingerprint: str
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
-        """Features of up to `card.span` seconds of media; times are seconds of the whole video."""
-        ...
-
-    def labels(self, track: Track) -> Labels | None:
-        """Class scores for a stored track; None for experts without classes."""
+        """Return features of up to `card.span` seconds of media; times are seconds of the whole video."""
         ...
 
 
@@ -89,6 +91,29 @@ class Recogniser(Protocol):
     @property
     def fingerprint(self) -> str: ...
     def labels(self, track: Track) -> Labels: ...
+
+
+@dataclass(frozen=True)
+class ExpertEntry:
+    """How an expert is loaded.
+
+    `load_quick` gives its cheaper variant for the quick pass, `recogniser` its classifier, where it has one.
+    """
+
+    card: Card
+    load: Callable[[WeightStore], Expert]
+    load_quick: Callable[[WeightStore], Expert] | None = None
+    recogniser: Callable[[WeightStore], Recogniser] | None = None
+
+
+def frame_track(
+    media: Frames | Sound, embed: Callable[[NDArray[np.uint8]], Float32], batch: int = 0
+) -> Track | Absent:
+    """Return one row per frame, valid for `[t, t + period)`; `embed` gets at most `batch` images at once."""
+    if not isinstance(media, Frames) or len(media) == 0:
+        return Absent("no frames")
+    rows = in_batches(embed, media.images, batch or len(media))
+    return Track(rows, np.stack([media.times, media.times + media.period], axis=1))
 
 
 def fingerprint(card: Card, *weight_hashes: str) -> str:

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from wordreel.errors import WeightsCorrupt, WeightsMissing
 from wordreel.experts import small_eyes
-from wordreel.experts.base import Card, IncrementalExpert, fingerprint
+from wordreel.experts.base import Card, ExpertEntry, IncrementalExpert, fingerprint, frame_track
 from wordreel.experts.frame_policy import POLICY, middle, stretches
 from wordreel.experts.preprocess import Preprocess
 from wordreel.media.shots import describe
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.runtime.nets.clip_tower import INPUT, OUTPUT, SIZE, in_float
-from wordreel.runtime.sessions import Network, accelerated, picture_batch
+from wordreel.runtime.sessions import Network, accelerated, in_batches, picture_batch
 from wordreel.runtime.store import WeightStore
-from wordreel.types import Absent, Float32, Labels, Track
+from wordreel.types import Absent, Float32, Track
 
 WEIGHTS = "clip-image-tower"
 MEAN, DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
@@ -65,19 +65,13 @@ class ClipExpert(IncrementalExpert):
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
         """One row per frame, valid for `[t, t + period)`."""
-        if not isinstance(media, Frames) or len(media) == 0:
-            return Absent("no frames")
-        times = np.stack([media.times, media.times + media.period], axis=1)
-        return Track(self.see(PREPROCESS.crop(media.images)), times)
+        return frame_track(media, lambda images: self.see(PREPROCESS.crop(images)))
 
     def see(self, squares: Squares) -> Float32:
         """Unit embeddings of pictures."""
         rows = self._eyes(squares)
         units: Float32 = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         return units
-
-    def labels(self, track: Track) -> Labels | None:
-        return None
 
 
 class ClipChunk:
@@ -115,12 +109,8 @@ class _Tower:
         self._network = Network(in_float(file) if accelerated() else file)
 
     def __call__(self, squares: Squares) -> Float32:
-        batch = picture_batch()
-        return np.concatenate(
-            [
-                self._network(**{INPUT: PREPROCESS(squares[start : start + batch])})[OUTPUT]
-                for start in range(0, len(squares), batch)
-            ]
+        return in_batches(
+            lambda part: self._network(**{INPUT: PREPROCESS(part)})[OUTPUT], squares, picture_batch()
         )
 
 
@@ -137,6 +127,9 @@ def load(store: WeightStore) -> ClipExpert:
 def load_quick(store: WeightStore) -> ClipExpert:
     """Load the expert with the small eyes, which need no store."""
     return ClipExpert(small_eyes.SmallEyes(small_eyes.FILE), small_fingerprint())
+
+
+EXPERTS = {CARD.name: ExpertEntry(CARD, load, load_quick)}
 
 
 def small_wanted() -> bool:

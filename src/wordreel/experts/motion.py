@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.base import Card, IncrementalExpert, fingerprint
-from wordreel.experts.class_head import ClassHead, read_head
+from wordreel.experts.appearance import ClassHead, class_names
+from wordreel.experts.base import Card, ExpertEntry, IncrementalExpert, fingerprint
 from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import FrameNeed, Frames
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
-from wordreel.types import Absent, Float32, Labels, Track
+from wordreel.types import Absent, Float32, Track
 
 WEIGHTS = "i3d-kinetics400"
 SIZE = 224
@@ -45,16 +45,11 @@ class MotionExpert(IncrementalExpert):
 
     def __init__(self, store: WeightStore) -> None:
         self.card = CARD
-        self._recogniser = recogniser(store)
-        self.fingerprint = self._recogniser.fingerprint
+        self.fingerprint = _fingerprint(store)
         self._network = Network(store.file(WEIGHTS, "network.onnx"))
 
     def begin(self) -> MotionChunk:
         return MotionChunk(lambda frames: self._network(frames=frames)["features"])
-
-    def labels(self, track: Track) -> Labels:
-        """Logits of the 400 actions of Kinetics: they are linear in the pooled features."""
-        return self._recogniser.labels(track)
 
 
 class MotionChunk:
@@ -108,12 +103,16 @@ class MotionChunk:
         self._firsts.append(first)
 
 
-def load(store: WeightStore) -> MotionExpert:
-    """Load the expert with its weights, checked."""
-    return MotionExpert(store)
-
-
 def recogniser(store: WeightStore) -> ClassHead:
-    """The names of the 400 actions of Kinetics from stored tracks, without the network."""
-    name = fingerprint(CARD, store.source_hash(WEIGHTS))
-    return read_head(store.file(WEIGHTS, "head.safetensors"), "kinetics400.txt", name)
+    """Return what names the 400 actions of Kinetics in stored tracks, without the network."""
+    from safetensors.numpy import load_file
+
+    head = load_file(str(store.file(WEIGHTS, "head.safetensors")))
+    return ClassHead(class_names("kinetics400.txt"), head["weight"], head["bias"], _fingerprint(store))
+
+
+def _fingerprint(store: WeightStore) -> str:
+    return fingerprint(CARD, store.source_hash(WEIGHTS))
+
+
+EXPERTS = {CARD.name: ExpertEntry(CARD, MotionExpert, recogniser=recogniser)}

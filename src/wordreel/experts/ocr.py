@@ -8,11 +8,11 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.base import Card, IncrementalExpert, fingerprint
+from wordreel.experts.base import Card, ExpertEntry, IncrementalExpert, fingerprint
 from wordreel.experts.ocr_reader import HASHES, OcrReader, RapidOcrReader, TextLine
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.runtime.store import WeightStore
-from wordreel.types import Absent, Labels, Track, Words
+from wordreel.types import Absent, Track, Words
 
 CARD = Card(
     name="ocr",
@@ -49,17 +49,13 @@ class OcrExpert(IncrementalExpert):
             raise TypeError("the ocr expert takes frames")
         return super().extract(media)
 
-    def labels(self, track: Track) -> Labels | None:
-        return None
-
-
-def load(store: WeightStore) -> OcrExpert:
-    return OcrExpert(RapidOcrReader())
-
 
 def load_quick(store: WeightStore) -> OcrExpert:
     """The expert of the quick pass: it looks for text in small frames, and reads only where there is any."""
     return OcrExpert(RapidOcrReader(QUICK_SIDE))
+
+
+EXPERTS = {CARD.name: ExpertEntry(CARD, lambda store: OcrExpert(RapidOcrReader()), load_quick)}
 
 
 class OcrChunk:

@@ -1,7 +1,16 @@
-"""Read the text of one frame with the detection and recognition networks inside rapidocr."""
+"""Read the text of one frame with the detection and recognition networks inside rapidocr.
+
+This file alone touches private parts of rapidocr, and `tests/experts/test_ocr.py` compares each with the
+original: its own sessions would have no shared arena and spinning threads, its detector scales pictures in
+double precision, and its recogniser takes six lines at a time, padded to the widest and to 320 pixels at
+least. Most lines of a film are short: more than half of its arithmetic reads padding.
+"""
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, WeightsCorrupt
-from wordreel.experts.line_recogniser import LineRecogniser
-from wordreel.experts.text_regions import WHOLE, Region, likely_region, pixels_of
 from wordreel.runtime.sessions import open_session
+from wordreel.types import Float32
 from wordreel.util.checksum import file_sha256
 
 HASHES = {
@@ -29,6 +37,15 @@ MAX_LINES = 100
 MIN_SCORE = 0.7
 
 Image = NDArray[np.uint8]
+
+
+Region = tuple[float, float, float, float]
+"""Left, top, right and bottom, as shares of a frame's width and height."""
+
+WHOLE: Region = (0.0, 0.0, 1.0, 1.0)
+LIKELY = 0.1  # the detector's probability that calls for a closer look; it takes 0.3 for text
+AROUND = 0.03  # ... and the one that still belongs to what is looked at
+MARGIN = 16  # cells around it
 
 
 @dataclass(frozen=True)
@@ -183,3 +200,103 @@ def has_substance(text: str) -> bool:
     (True, False)
     """
     return sum(c.isalnum() for c in text) >= 2
+
+
+HEIGHT = 48  # pixels of a line, as the network was trained
+STEP = 32  # widths are multiples of it, so that there are few, for which memory is planned once each
+
+Image = NDArray[np.uint8]
+
+
+class Lines(Protocol):
+    """The used part of what rapidocr asks: BGR crops, one or several."""
+
+    img: Image | list[Image]
+
+
+class LineRecogniser:
+    """Takes the place of rapidocr's own recogniser inside its engine."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._input = session.get_inputs()[0].name
+        characters = session.get_modelmeta().custom_metadata_map["character"].splitlines()
+        self._characters = ["", *characters, " "]  # the first stands for "no character here"
+
+    def __call__(self, lines: Lines) -> Any:
+        from rapidocr.ch_ppocr_rec import TextRecOutput
+
+        began = time.perf_counter()
+        crops = lines.img if isinstance(lines.img, list) else [lines.img]
+        texts, scores = zip(*map(self._read, crops), strict=True)
+        return TextRecOutput(crops, texts, scores, (None,) * len(crops), time.perf_counter() - began)
+
+    def _read(self, crop: Image) -> tuple[str, float]:
+        chances: Float32 = self._session.run(None, {self._input: prepared(crop)})[0][0]
+        return spelled(chances, self._characters)
+
+
+def prepared(crop: Image) -> Float32:
+    """A BGR crop as the network takes it, `[1, 3, HEIGHT, width]` in [-1, 1], with zeros at its right end.
+
+    >>> prepared(np.zeros((24, 50, 3), np.uint8)).shape
+    (1, 3, 48, 128)
+    """
+    import cv2
+
+    height, width = crop.shape[:2]
+    width = max(1, -(-HEIGHT * width // height))
+    line = np.zeros((1, 3, HEIGHT, -(-width // STEP) * STEP), np.float32)
+    line[0, :, :, :width] = cv2.resize(crop, (width, HEIGHT)).transpose(2, 0, 1) / np.float32(127.5) - 1
+    return line
+
+
+def spelled(chances: Float32, characters: Sequence[str]) -> tuple[str, float]:
+    """The text of `chances [steps, characters]` and the mean chance of its characters (CTC, greedy).
+
+    A character that several steps in a row agree on counts once; the first of `characters` is the blank that
+    separates two of a kind.
+
+    >>> steps = np.eye(3, dtype=np.float32)[[1, 1, 0, 1, 2]]
+    >>> spelled(steps, ["", "o", "k"])
+    ('ook', 1.0)
+    """
+    best = chances.argmax(axis=1)
+    new = np.append(True, best[1:] != best[:-1]) & (best != 0)
+    if not new.any():
+        return "", 0.0
+    text = "".join(characters[which] for which in best[new])
+    return text, float(chances[new, best[new]].mean())
+
+
+def likely_region(chances: Float32) -> Region | None:
+    """The part of a frame that may hold text, from the probability in each cell, `[rows, columns]`.
+
+    >>> chances = np.zeros((100, 200), np.float32)
+    >>> likely_region(chances) is None
+    True
+    >>> chances[50:60, 100:140] = 0.9
+    >>> likely_region(chances)
+    (0.42, 0.34, 0.78, 0.76)
+    """
+    if chances.max(initial=0.0) < LIKELY:
+        return None
+    rows, columns = np.nonzero(chances >= AROUND)
+    height, width = chances.shape
+    return (
+        max(0, int(columns.min()) - MARGIN) / width,
+        max(0, int(rows.min()) - MARGIN) / height,
+        min(width, int(columns.max()) + 1 + MARGIN) / width,
+        min(height, int(rows.max()) + 1 + MARGIN) / height,
+    )
+
+
+def pixels_of(region: Region, width: int, height: int) -> tuple[int, int, int, int]:
+    """A region in pixels, at least one of them.
+
+    >>> pixels_of((0.25, 0.0, 0.5, 1.0), 10, 4)
+    (2, 0, 5, 4)
+    """
+    left, top = min(width - 1, int(region[0] * width)), min(height - 1, int(region[1] * height))
+    right, bottom = math.ceil(region[2] * width), math.ceil(region[3] * height)
+    return left, top, max(left + 1, min(right, width)), max(top + 1, min(bottom, height))

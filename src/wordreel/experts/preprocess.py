@@ -46,14 +46,15 @@ class Preprocess:
         return _centre(square, self.size)
 
 
-def resize_square(images: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Resize to a square: area averaging to shrink, bicubic interpolation to enlarge."""
+def resize_square(images: NDArray[np.uint8], size: int, bicubic: bool = True) -> NDArray[np.uint8]:
+    """Resize to a square: area averaging to shrink, bicubic (or bilinear) interpolation to enlarge."""
     import cv2
 
     count, height, width = images.shape[:3]
     if (height, width) == (size, size):
         return images
-    how = cv2.INTER_AREA if height * width > size * size else cv2.INTER_CUBIC
+    enlarge = cv2.INTER_CUBIC if bicubic else cv2.INTER_LINEAR
+    how = cv2.INTER_AREA if height * width > size * size else enlarge
     resized = np.empty((count, size, size, 3), np.uint8)
     for number, picture in enumerate(images):
         resized[number] = cv2.resize(np.ascontiguousarray(picture), (size, size), interpolation=how)
@@ -69,19 +70,8 @@ def resize_crop(images: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     >>> resize_crop(np.zeros((2, 30, 50, 3), np.uint8), 20).shape
     (2, 20, 20, 3)
     """
-    import cv2
-
-    count, height, width = images.shape[:3]
-    side = min(height, width)
-    top, left = (height - side) // 2, (width - side) // 2
-    square = images[:, top : top + side, left : left + side]
-    if side == size:
-        return np.ascontiguousarray(square)
-    how = cv2.INTER_AREA if side > size else cv2.INTER_LINEAR
-    resized = np.empty((count, size, size, 3), np.uint8)
-    for number, picture in enumerate(square):
-        resized[number] = cv2.resize(np.ascontiguousarray(picture), (size, size), interpolation=how)
-    return resized
+    square = _centre(images, min(images.shape[1:3]))
+    return np.ascontiguousarray(resize_square(square, size, bicubic=False))
 
 
 def _centre(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:

@@ -4,42 +4,50 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from types import ModuleType
 
 from wordreel.errors import NextStep, WordreelError
-from wordreel.experts.base import Card, Expert, Recogniser
+from wordreel.experts.base import Card, Expert, ExpertEntry, Recogniser
 from wordreel.runtime.store import WeightStore
 
-EMBEDDED = ("appearance", "clip", "motion", "sound", "speech", "ocr", "faces", "faces_arc", "shots")
-"""Experts whose weights come from the package index (or that need none), one module each."""
+EMBEDDED = {
+    "appearance": "appearance",
+    "clip": "clip",
+    "motion": "motion",
+    "sound": "sound",
+    "speech": "speech",
+    "ocr": "ocr",
+    "faces": "faces",
+    "faces_arc": "faces",
+    "shots": "shots",
+}
+"""Experts whose weights come from the package index (or that need none), and their modules."""
 
-PUBLISHED = (
-    "senet154",
-    "resnext101_wsl",
-    "i3d_paper",
-    "s3d",
-    "r2p1d34_ig65m",
-    "densenet161_places365",
-    "vggish",
-    "vggface2_resnet50",
-)
+PUBLISHED = {
+    "senet154": "network_experts",
+    "resnext101_wsl": "network_experts",
+    "i3d_paper": "network_experts",
+    "s3d": "network_experts",
+    "r2p1d34_ig65m": "network_experts",
+    "densenet161_places365": "network_experts",
+    "vggish": "vggish",
+    "vggface2_resnet50": "faces",
+}
 """Experts of the papers, whose published checkpoints users add with `wordreel weights add`."""
 
-MODULES = (*EMBEDDED, "vggish", "vggface2_resnet50")
-"""Experts with a module of their own; the others are rows of the table in `published`."""
+MODULES = {**EMBEDDED, **PUBLISHED}
 
 RECOGNISING = ("appearance", "motion", "sound")
 """Experts with classes, whose `recogniser` scores stored tracks."""
 
 
 def cards(store: WeightStore | None = None) -> dict[str, Card]:
-    """The card of every expert, by name; the image towers of the backbones in `store` come last.
+    """Return the card of every expert, by name; the image towers of the backbones in `store` come last.
 
     >>> cards()["motion"].dim
     1024
     """
     from wordreel.backbones.installed import installed
-    from wordreel.experts.backbone import backbone_card
+    from wordreel.experts.network_experts import backbone_card
 
     found = installed(store or WeightStore()).values()
     return _fixed_cards() | {one.name: backbone_card(one.config, one.licence) for one in found}
@@ -47,16 +55,11 @@ def cards(store: WeightStore | None = None) -> dict[str, Card]:
 
 @cache
 def _fixed_cards() -> dict[str, Card]:
-    from wordreel.experts import published
-
-    return {
-        name: _module(name).CARD if name in MODULES else published.EXPERTS[name].card
-        for name in (*EMBEDDED, *PUBLISHED)
-    }
+    return {name: _entry(name).card for name in MODULES}
 
 
 def card(name: str, store: WeightStore | None = None) -> Card:
-    """The card of one expert; a WordreelError if there is no such expert."""
+    """Return the card of one expert; raise a WordreelError if there is no such expert."""
     known = _fixed_cards().get(name) or cards(store).get(name)
     if known is None:
         raise WordreelError(f"there is no expert named {name!r}", NextStep("list all experts", "experts"))
@@ -64,24 +67,28 @@ def card(name: str, store: WeightStore | None = None) -> Card:
 
 
 def default_names() -> list[str]:
-    """The experts that `add` runs by default."""
+    """Return the experts that `add` runs by default."""
     return [name for name, card in _fixed_cards().items() if card.default]
 
 
 def sees_single_frames(name: str) -> bool:
-    """Whether an expert gives a row for each frame by itself, also of frames far apart.
+    """Return whether an expert gives a row for each frame by itself, also of frames far apart.
 
     >>> sees_single_frames("clip"), sees_single_frames("motion")
     (True, False)
     """
-    return name in ("appearance", "clip") or name not in _fixed_cards()
+    return name in ("appearance", "clip") or name not in MODULES
 
 
 def is_current(name: str, have: str, wanted: str) -> bool:
-    """Whether a track of fingerprint `have` is as good as one of fingerprint `wanted`, or better."""
-    better = name == "clip" and _module(name).is_better(have, wanted)
+    """Return whether a track of fingerprint `have` is as good as one of fingerprint `wanted`, or better."""
+    if name == "clip":
+        from wordreel.experts.clip import is_better
+
+        if is_better(have, wanted):
+            return True
     known = _fixed_cards().get(name)  # none of an expert that was imported
-    return have == wanted or better or (known is not None and have in known.also)
+    return have == wanted or (known is not None and have in known.also)
 
 
 def load(name: str, store: WeightStore | None = None) -> Expert:
@@ -95,34 +102,30 @@ def load(name: str, store: WeightStore | None = None) -> Expert:
         WordreelError: There is no such expert.
         WeightsError: Its weights are missing or damaged.
     """
-    from wordreel.backbones.installed import open_backbone
-    from wordreel.experts import published
-    from wordreel.experts.backbone import BackboneExpert
-
     weights = store or WeightStore()
-    known = card(name, weights)
-    if name not in _fixed_cards():
-        return BackboneExpert(known, open_backbone(weights, name))
-    if name not in MODULES:
-        return published.EXPERTS[name].load(weights)
-    expert: Expert = _module(name).load(weights)
-    return expert
+    if name in MODULES:
+        return _entry(name).load(weights)
+    from wordreel.backbones.installed import open_backbone
+    from wordreel.experts.network_experts import BackboneExpert
+
+    return BackboneExpert(card(name, weights), open_backbone(weights, name))
 
 
 def load_quick(name: str, store: WeightStore) -> Expert:
     """Load an expert for the quick pass: its cheaper variant, if it has one."""
-    quick = getattr(_module(name), "load_quick", None) if name in MODULES else None
-    expert: Expert = load(name, store) if quick is None else quick(store)
-    return expert
+    quick = _entry(name).load_quick if name in MODULES else None
+    return load(name, store) if quick is None else quick(store)
 
 
 def recogniser(name: str, store: WeightStore | None = None) -> Recogniser:
     """Load the classifier of one of the `RECOGNISING` experts, without its network."""
-    if name not in RECOGNISING:
+    found = _entry(name).recogniser if name in MODULES else None
+    if found is None:
         card(name)  # says so if there is no such expert
-    recogniser: Recogniser = _module(name).recogniser(store or WeightStore())
-    return recogniser
+        raise WordreelError(f"the expert {name!r} has no classes")
+    return found(store or WeightStore())
 
 
-def _module(name: str) -> ModuleType:
-    return import_module(f"wordreel.experts.{name}")
+def _entry(name: str) -> ExpertEntry:
+    entry: ExpertEntry = import_module(f"wordreel.experts.{MODULES[name]}").EXPERTS[name]
+    return entry

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordreel.experts.base import Card, fingerprint
+from wordreel.experts.base import Card, ExpertEntry, fingerprint
 from wordreel.media import describe
 from wordreel.media.types import FrameNeed, Frames, Sound
-from wordreel.runtime.store import WeightStore
-from wordreel.types import Absent, Labels, Track
+from wordreel.types import Absent, Track
 
 DIM = 136  # what `describe` gives
 CARD = Card(
@@ -39,9 +38,5 @@ class ShotsExpert:
         starts = np.asarray(media.times, np.float64)
         return Track(describe(media), np.stack([starts, starts + media.period], axis=1))
 
-    def labels(self, track: Track) -> Labels | None:
-        return None
 
-
-def load(store: WeightStore) -> ShotsExpert:
-    return ShotsExpert()
+EXPERTS = {CARD.name: ExpertEntry(CARD, lambda store: ShotsExpert())}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wordreel.errors import NextStep, WeightsCorrupt
 from wordreel.experts import appearance
 from wordreel.runtime.mapped_arrays import map_safetensors
-from wordreel.runtime.sessions import Network, picture_batch
+from wordreel.runtime.sessions import Network, in_batches, picture_batch
 from wordreel.types import Float32
 from wordreel.util.checksum import file_sha256
 
@@ -43,12 +43,8 @@ class SmallEyes:
 
     def __call__(self, squares: NDArray[np.uint8]) -> Float32:
         """Embeddings `[n, 512]` of pictures `[n, 224, 224, 3]`, of any length."""
-        batch = picture_batch()
-        features = [
-            self._features(images=squares[start : start + batch])["features"]
-            for start in range(0, len(squares), batch)
-        ]
-        return self._head(features=np.concatenate(features))["embeddings"]
+        features = in_batches(lambda part: self._features(images=part)["features"], squares, picture_batch())
+        return self._head(features=features)["embeddings"]
 
 
 def read_head(file: Path) -> tuple[Float32, Float32, Float32, Float32, Float32]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.class_head import class_names
+from wordreel.experts.appearance import class_names
+from wordreel.experts.base import Card, ExpertEntry, fingerprint
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
@@ -41,8 +41,7 @@ class SoundExpert:
 
     def __init__(self, store: WeightStore) -> None:
         self.card = CARD
-        self._recogniser = recogniser(store)
-        self.fingerprint = self._recogniser.fingerprint
+        self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS))
         self._network = Network(store.file(WEIGHTS, "network.onnx"))
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
@@ -56,10 +55,6 @@ class SoundExpert:
         longer = np.resize(samples, max(SHORTEST, len(samples) + BEYOND))
         values = self._network(sound=longer)["features"][heard]
         return Track(values, media.start + times)
-
-    def labels(self, track: Track) -> Labels:
-        """How much more than usual each of 401 places is heard."""
-        return self._recogniser.labels(track)
 
 
 @dataclass(frozen=True)
@@ -129,11 +124,6 @@ def log_softmax(logits: Float32) -> Float32:
     return result
 
 
-def load(store: WeightStore) -> SoundExpert:
-    """Load the expert with its weights, checked."""
-    return SoundExpert(store)
-
-
 def recogniser(store: WeightStore) -> PlaceHead:
     """The places of stored tracks, without the network."""
     return PlaceHead(
@@ -142,3 +132,6 @@ def recogniser(store: WeightStore) -> PlaceHead:
         np.array(class_names("soundnet_places401_usual.txt"), np.float32),
         fingerprint(CARD, store.source_hash(WEIGHTS)),
     )
+
+
+EXPERTS = {CARD.name: ExpertEntry(CARD, SoundExpert, recogniser=recogniser)}

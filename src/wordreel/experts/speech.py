@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.experts.base import Card, fingerprint
-from wordreel.experts.log_mel import blockwise_extractor
-from wordreel.experts.voice_activity import find_speech
+from wordreel.experts.base import Card, ExpertEntry, fingerprint
+from wordreel.experts.whisper import find_speech, open_whisper
 from wordreel.media.types import AudioNeed, Frames, Sound
-from wordreel.runtime.sessions import threads
 from wordreel.runtime.store import WeightStore
-from wordreel.types import Absent, Labels, Track, Words
+from wordreel.types import Absent, Track, Words
 
+WEIGHTS = "whisper-base"
 RATE = 16_000
 CARD = Card(
     name="speech",
@@ -31,7 +29,7 @@ CARD = Card(
     dim=1,
     need=AudioNeed(RATE),
     licence="MIT",
-    weights=("whisper-base",),
+    weights=(WEIGHTS,),
     version=3,
     span=300.0,
     quiet=10.0,
@@ -40,7 +38,6 @@ CARD = Card(
 )
 
 MIN_LANGUAGE = 0.3  # real speech in one language is more certain than this; noise and singing are not
-SURE_LANGUAGE = 0.5  # of half a minute, from which on it is read in its own language
 MIN_LOGPROB = -1.0  # mean log-probability per token under which Whisper's authors decode again
 MAX_REPETITION = 2.4  # compression ratio over which a text is a loop
 MIN_WORD = 0.15  # mean probability of a segment's words
@@ -77,9 +74,9 @@ class SpeechSegment(Protocol):
 class SpeechExpert:
     card = CARD
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.fingerprint = name
-        self._whisper = open_whisper(folder)
+    def __init__(self, store: WeightStore) -> None:
+        self.fingerprint = fingerprint(CARD, store.source_hash(WEIGHTS))
+        self._whisper = open_whisper(store.folder(WEIGHTS))
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
         if not isinstance(media, Sound):
@@ -93,13 +90,8 @@ class SpeechExpert:
         ]
         return Track.of_lines(lines) if lines else Absent("no speech")
 
-    def labels(self, track: Track) -> Labels | None:
-        return None
 
-
-def load(store: WeightStore) -> SpeechExpert:
-    name = fingerprint(CARD, *(store.source_hash(weights) for weights in CARD.weights))
-    return SpeechExpert(store.folder("whisper-base"), name)
+EXPERTS = {CARD.name: ExpertEntry(CARD, SpeechExpert)}
 
 
 def bounded(samples: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -112,46 +104,6 @@ def bounded(samples: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.ascontiguousarray(samples, np.float32)
     finite: NDArray[np.float32] = np.nan_to_num(samples, posinf=0.0, neginf=0.0)
     return np.clip(finite, np.float32(-1.0), np.float32(1.0))
-
-
-def open_whisper(folder: Path) -> Any:
-    """Load Whisper with int8 weights: 1.5 times as fast as float32 on two cores, with the same words.
-
-    The first window is wanted twice, to tell the language and to be read, and encoding is most of the
-    work on a short clip: the last window encoded is cached. Each window is read in the language it surely is
-    in, or else in that of the window before.
-    """
-    from faster_whisper import WhisperModel
-
-    class Whisper(WhisperModel):  # type: ignore[misc]
-        _last: tuple[Any, Any] = (None, None)
-
-        def encode(self, features: Any) -> Any:
-            cached, encoded = self._last
-            if cached is None or not np.array_equal(cached, features):
-                encoded = super().encode(features)
-                self._last = (features.copy(), encoded)
-            return encoded
-
-        def generate_with_fallback(
-            self, encoded: Any, prompt: list[int], tokenizer: Any, options: Any
-        ) -> tuple[Any, float, float, float]:
-            token, confidence = self.model.detect_language(encoded)[0][0]
-            if confidence >= SURE_LANGUAGE:
-                known = tokenizer.language
-                tokenizer.language = tokenizer.tokenizer.token_to_id(token)
-                tokenizer.language_code = token.strip("<|>")
-                prompt = [tokenizer.language if part == known else part for part in prompt]
-            found: tuple[Any, float, float, float] = super().generate_with_fallback(
-                encoded, prompt, tokenizer, options
-            )
-            return found
-
-    whisper = Whisper(
-        str(folder), device="cpu", compute_type="int8", cpu_threads=threads(), local_files_only=True
-    )
-    whisper.feature_extractor.__class__ = blockwise_extractor()
-    return whisper
 
 
 def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[SpeechSegment]:

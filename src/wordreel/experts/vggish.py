@@ -10,12 +10,12 @@ from functools import cache
 
 import numpy as np
 
-from wordreel.experts.base import Card, fingerprint
+from wordreel.experts.base import Card, ExpertEntry, fingerprint
 from wordreel.media.types import AudioNeed, Frames, Sound
-from wordreel.runtime.sessions import Network
+from wordreel.runtime.sessions import Network, in_batches
 from wordreel.runtime.store import WeightStore
 from wordreel.runtime.weight_table import PUBLISHED
-from wordreel.types import Absent, Float32, Float64, Labels, Track
+from wordreel.types import Absent, Float32, Float64, Track
 
 WEIGHTS = "vggish"
 RATE = 16_000
@@ -63,16 +63,10 @@ class VGGishExpert:
         heard = patches(samples)
         if not len(heard):
             return Absent("the sound is too short")
-        rows = [
-            self._network(patches=heard[start : start + BATCH])["features"]
-            for start in range(0, len(heard), BATCH)
-        ]
+        rows = in_batches(lambda part: self._network(patches=part)["features"], heard, BATCH)
         starts = media.start + SECONDS * np.arange(len(heard))
         ends = np.minimum(starts + SECONDS, media.start + media.seconds)
-        return Track(np.concatenate(rows), np.stack([starts, ends], axis=1))
-
-    def labels(self, track: Track) -> Labels | None:
-        return None
+        return Track(rows, np.stack([starts, ends], axis=1))
 
 
 def patches(samples: Float32) -> Float32:
@@ -113,6 +107,4 @@ def _mel(hertz: Float64 | np.float64) -> Float64:
     return result
 
 
-def load(store: WeightStore) -> VGGishExpert:
-    """Load the expert with its weights, checked."""
-    return VGGishExpert(store)
+EXPERTS = {CARD.name: ExpertEntry(CARD, VGGishExpert)}

@@ -117,7 +117,7 @@ def open_backbone(weights: WeightStore, name: str) -> tuple[Backbone, str]:
     """An installed backbone, and the fingerprint of the expert that embeds frames with it."""
     from wordreel.backbones import installed as backbones
     from wordreel.experts import registry
-    from wordreel.experts.backbone import expert_fingerprint
+    from wordreel.experts.network_experts import expert_fingerprint
 
     backbone = backbones.open_backbone(weights, name)
     return backbone, expert_fingerprint(registry.card(name, weights), backbone)

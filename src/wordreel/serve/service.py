@@ -17,7 +17,7 @@ from wordreel.catalogue.records import Video
 from wordreel.catalogue.uploads import upload_names
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.errors import WordreelError
-from wordreel.experts.faces import load as load_faces
+from wordreel.experts.faces import SFaceExpert
 from wordreel.library import Library
 from wordreel.media import Fence
 from wordreel.media.types import MediaInfo
@@ -80,7 +80,7 @@ class Service:
             lambda: self.live.now.check(), lambda: self.model, note_hits=not options.read_only
         )
         self.thumbnails = Thumbnails(self.fence, DiskCache(self.store.cache / "thumbs", THUMBNAIL_BYTES))
-        self.face_crops = FaceCrops(self.fence, lambda: load_faces(library.weights))
+        self.face_crops = FaceCrops(self.fence, lambda: SFaceExpert(library.weights))
         self.files = VerifiedFiles(self.store, options.roots)
         self.uploads = Uploads(self.store, self.fence, scratch if options.read_only else None)
         self.jobs = JobQueue(

@@ -17,7 +17,7 @@ from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import mutate_bytes, mutate_pickle, mutate_safetensors
 
 from wordreel.catalogue.tracks.track_files import decode_named, encode
-from wordreel.experts.appearance_file import FORMAT, HEAD, KEY, AppearanceFile
+from wordreel.experts.appearance import FORMAT, HEAD, KEY, AppearanceFile
 from wordreel.hubness import make_method
 from wordreel.hubness.state_file import load_state, read_extra, save_state
 from wordreel.models.joint.adapter import read_adapter, write_adapter

@@ -1,9 +1,9 @@
 import numpy as np
 import onnx
 import pytest
-from tests.runtime.nets.tiny_efficientnet import slow_network, tiny_weights
+from tests.runtime.nets.tiny_efficientnet import fold, slow_network, tiny_weights
 
-from wordreel.runtime.nets.efficientnet_lite import build, fold
+from wordreel.runtime.nets.efficientnet_lite import build
 from wordreel.runtime.sessions import Network
 
 

@@ -2,7 +2,30 @@
 
 import numpy as np
 
-from wordreel.runtime.nets.efficientnet_lite import EPSILON
+from wordreel.runtime.nets.graph import fold_batch_norm
+
+EPSILON = 1e-3
+NORMS = {
+    "_conv_stem": "_bn0", "_expand_conv": "_bn0", "_depthwise_conv": "_bn1", "_project_conv": "_bn2",
+    "_conv_head": "_bn1",
+}  # fmt: skip
+"""The batch norm after each convolution."""
+
+
+def fold(weights):
+    """Weight and bias of every convolution, with the batch norm after it folded in, in float64."""
+    folded = {}
+    for name in weights:
+        conv = name.removesuffix(".weight")
+        block, _, layer = conv.rpartition(".")
+        if name == conv or layer not in NORMS:
+            continue
+        norm = f"{block}.{NORMS[layer]}" if block else NORMS[layer]
+        parts = [weights[f"{norm}.{part}"] for part in ("running_mean", "running_var", "weight", "bias")]
+        folded[name], folded[f"{conv}.bias"] = fold_batch_norm(
+            weights[name].astype(np.float64), None, *(part.astype(np.float64) for part in parts), EPSILON
+        )
+    return folded
 
 
 def tiny_weights():

@@ -1,7 +1,7 @@
 """Prepared training data in one small file, to train where there are no libraries, media or weight store.
 
 A safetensors file. Features and the sentence encoder's matrices are bytes with a scale per row
-(`runtime/quantise.py`), word vectors float16, token numbers and captions exact. Experts that a model
+(`runtime/mapped_arrays.py`), word vectors float16, token numbers and captions exact. Experts that a model
 pools into segments are packed as segments.
 """
 
@@ -24,7 +24,7 @@ from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.state import differences
 from wordreel.lab.training.training_data import TrainingData
-from wordreel.runtime.quantise import dequantise, quantise
+from wordreel.runtime.mapped_arrays import dequantise, quantise
 from wordreel.types import Float32
 from wordreel.util.atomic import atomic_write
 

@@ -5,7 +5,7 @@ Stem, inverted bottlenecks, head, mean over the picture:
     block(x) = x? + BN(project(relu6(BN(depthwise(relu6(BN(expand(x))))))))
 
 with the sum only where stride is 1 and the width stays. The weights were trained in TensorFlow, so padding
-is TensorFlow's "SAME" and batch norm has ε = 1e-3. Pictures go in as bytes: `(rgb − 127) / 128` is
+is TensorFlow's "SAME". Pictures go in as bytes: `(rgb − 127) / 128` is
 part of the graph.
 """
 
@@ -22,49 +22,14 @@ if TYPE_CHECKING:
 
 Weights = Mapping[str, NDArray[Any]]
 
-EPSILON = 1e-3
-LITE2 = (
-    # (blocks, kernel, width, expansion) of each stage
-    (1, 3, 16, 1), (3, 3, 24, 6), (3, 5, 48, 6), (4, 3, 88, 6), (4, 5, 120, 6), (5, 5, 208, 6),
-    (1, 3, 352, 6),
-)  # fmt: skip
-STEM, FEATURES, CLASSES = 32, 1280, 1000
-NORMS = {
-    "_conv_stem": "_bn0", "_expand_conv": "_bn0", "_depthwise_conv": "_bn1", "_project_conv": "_bn2",
-    "_conv_head": "_bn1",
-}  # fmt: skip
-"""The batch norm after each convolution."""
 HALVING = frozenset({1, 4, 7, 15})
 """Blocks of stride 2: the first of stages 2, 3, 4 and 6, whose depths are 1, 3, 3, 4, 4, 5, 1."""
-
-
-def fold(weights: Weights) -> dict[str, NDArray[Any]]:
-    """Weight and bias of every convolution, with the batch norm after it folded in, in float64."""
-    from wordreel.runtime.nets.graph import fold_batch_norm
-
-    folded: dict[str, NDArray[Any]] = {}
-    for name in weights:
-        conv = name.removesuffix(".weight")
-        block, _, layer = conv.rpartition(".")
-        if name == conv or layer not in NORMS:
-            continue
-        norm = f"{block}.{NORMS[layer]}" if block else NORMS[layer]
-        folded[name], folded[f"{conv}.bias"] = fold_batch_norm(
-            weights[name].astype(np.float64),
-            None,
-            weights[f"{norm}.running_mean"].astype(np.float64),
-            weights[f"{norm}.running_var"].astype(np.float64),
-            weights[f"{norm}.weight"].astype(np.float64),
-            weights[f"{norm}.bias"].astype(np.float64),
-            EPSILON,
-        )
-    return folded
 
 
 def build(folded: Weights, halving: Collection[int] = HALVING) -> Any:
     """The model: `images [n, height, width, 3]` uint8 RGB to `features [n, 1280]` float32.
 
-    `folded` is what `fold` returns.
+    `folded` holds the kernel and bias of each convolution, with the batch norm after it folded in.
     """
     from onnx import TensorProto
 

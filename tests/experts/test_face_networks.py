@@ -5,7 +5,7 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
-from wordreel.runtime.nets.prelu import without_prelu
+from wordreel.experts.faces import without_prelu
 from wordreel.runtime.sessions import Network
 
 

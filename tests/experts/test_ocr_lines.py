@@ -8,8 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from wordreel.experts.line_recogniser import HEIGHT, STEP, LineRecogniser, prepared, spelled
-from wordreel.experts.ocr_reader import checked_models
+from wordreel.experts.ocr_reader import HEIGHT, STEP, LineRecogniser, checked_models, prepared, spelled
 from wordreel.runtime.sessions import open_session
 
 

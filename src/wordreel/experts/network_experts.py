@@ -132,8 +132,8 @@ def published_card(
 
 def _entry(facts: dict[str, Any]) -> ExpertEntry:
     need = FrameNeed(facts["rate"], facts["short_side"])
-    about = [facts[key] for key in ("name", "modality", "title", "dim")]
-    card = published_card(*about, need, facts["span"], facts["note"])
+    about = {key: facts[key] for key in ("name", "modality", "title", "dim", "span", "note")}
+    card = published_card(need=need, **about)
     load: Callable[[WeightStore], Expert] = partial(
         NetworkExpert,
         card,

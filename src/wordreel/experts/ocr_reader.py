@@ -205,8 +205,6 @@ def has_substance(text: str) -> bool:
 HEIGHT = 48  # pixels of a line, as the network was trained
 STEP = 32  # widths are multiples of it, so that there are few, for which memory is planned once each
 
-Image = NDArray[np.uint8]
-
 
 class Lines(Protocol):
     """The used part of what rapidocr asks: BGR crops, one or several."""

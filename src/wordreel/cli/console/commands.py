@@ -70,11 +70,8 @@ def split_examples(text: str) -> tuple[str, list[str]]:
 def example_lines(commands: list[str], width: int) -> list[str]:
     r"""Lay commands out below a heading; one that is longer than `width` goes on in the next line.
 
-    >>> print("\n".join(example_lines(['wordreel search "a red car" --limit 3'], 34)))
-
-    Example:
-      wordreel search "a red car" \
-          --limit 3
+    >>> example_lines(['wordreel search "a red car" --limit 3'], 34)
+    ['Example:', '  wordreel search "a red car" \\', '      --limit 3']
     """
     lines = ["Examples:" if len(commands) > 1 else "Example:"]
     for command in commands:

@@ -20,7 +20,7 @@ from tower_export import export
 from tower_material import load, prepare, translations
 from tower_training import Settings, Tower, recall, train
 
-from wordreel.lab.models.text.minilm import minilm_network
+from wordreel.lab.models.text.pretrained import minilm_network
 from wordreel.runtime.store import WeightStore
 
 

@@ -69,7 +69,7 @@ def gather(
     """Read everything from a library; `most` keeps so many videos of a split, for trying things out."""
     from wordreel.catalogue.store import LibraryStore
     from wordreel.lab.models.config import MINILM, TextConfig
-    from wordreel.lab.models.text.minilm import minilm_weights
+    from wordreel.lab.models.text.pretrained import minilm_weights
     from wordreel.lab.models.text.tokenizers import open_tokenizer
     from wordreel.lab.training.data import from_library
 

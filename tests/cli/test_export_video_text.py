@@ -11,12 +11,12 @@ from tests.lab.models.clip.tiny_config import tiny_clip  # noqa: E402
 
 from wordreel.cli.app import app  # noqa: E402
 from wordreel.lab.models import checkpoint  # noqa: E402
-from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
+from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.clip.config import Clip4ClipConfig  # noqa: E402
 
 
 def test_a_run_is_exported_in_the_published_layout(tmp_path):
-    model = build_video_text(Clip4ClipConfig(tiny_clip(), "lstm", max_words=8))
+    model = build(Clip4ClipConfig(tiny_clip(), "lstm", max_words=8))
     checkpoint.save(tmp_path / "run" / "best", model, "toy")
     result = CliRunner().invoke(app, ["export", str(tmp_path / "run"), "--json"])
     assert result.exit_code == 0, result.output

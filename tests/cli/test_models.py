@@ -5,9 +5,7 @@ import json
 from typer.testing import CliRunner
 
 from wordreel.cli.app import app
-from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS
-from wordreel.lab.models.parameters import parameters
-from wordreel.lab.models.registry import MODELS
+from wordreel.lab.models.registry import MODELS, VIDEO_TEXT_MODELS, parameters
 
 
 def listings():

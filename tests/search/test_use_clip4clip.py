@@ -52,7 +52,7 @@ def published(tmp_path, head):
     """A checkpoint in the published layout with a tokenizer beside it, and its module."""
     from wordreel.lab.checkpoints.clip import read_clip
     from wordreel.lab.checkpoints.video_text import load_published, save_published
-    from wordreel.lab.models.clip.build import build_video_text
+    from wordreel.lab.models.build import build
     from wordreel.lab.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig
 
     clip = write_clip(tmp_path / "clip")
@@ -61,7 +61,7 @@ def published(tmp_path, head):
     # Published checkpoints have heads of 64 numbers; their number is not in the file.
     backbone = heads_of_64(read_clip(clip)[0])
     others = {"clip2video": Clip2VideoConfig(backbone, layers=1), "ts2net": TS2NetConfig(backbone, patches=2)}
-    model = build_video_text(others.get(head) or Clip4ClipConfig(backbone, head, layers=1))
+    model = build(others.get(head) or Clip4ClipConfig(backbone, head, layers=1))
     shake(model)
     save_published(folder / "pytorch_model.bin.3", model)
     shutil.copyfile(clip / "tokenizer.json", folder / "tokenizer.json")

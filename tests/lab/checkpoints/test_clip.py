@@ -18,9 +18,13 @@ from tests.tiny_backbone import DEPTH, HEADS, clip_state, write_clip, write_json
 
 from wordreel.errors import WeightsError  # noqa: E402
 from wordreel.lab.checkpoints.clip import from_transformers, infer_clip, init_from_clip, read_clip  # noqa: E402
-from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
-from wordreel.lab.models.clip.clip_config import ClipConfig  # noqa: E402
-from wordreel.lab.models.clip.config import VIT_B_32, Clip4ClipConfig, small_clip  # noqa: E402
+from wordreel.lab.models.build import build  # noqa: E402
+from wordreel.lab.models.clip.config import (  # noqa: E402
+    VIT_B_32,
+    Clip4ClipConfig,
+    ClipConfig,
+    small_clip,
+)
 
 SMALL = small_clip("small", size=8, patch=4, width=64, depth=2, dim=64, vocabulary=60, length=20)
 
@@ -29,7 +33,7 @@ def test_from_a_folder_for_transformers(tmp_path):
     config, state = read_clip(write_clip(tmp_path / "clip"))
     assert (config.vision.heads, config.vision.depth, config.text.heads) == (HEADS, DEPTH, HEADS)
     assert (config.transform.size, config.vision.activation, config.text.epsilon) == (32, "quick_gelu", 1e-5)
-    model = build_video_text(Clip4ClipConfig(config, "lstm"))
+    model = build(Clip4ClipConfig(config, "lstm"))
     init_from_clip(model, tmp_path / "clip")
     own, theirs = model.clip.state_dict(), clip_state()
     assert state.keys() == own.keys()
@@ -47,14 +51,12 @@ def test_from_a_folder_for_transformers(tmp_path):
 
 @torch.no_grad()
 def test_from_openais_names(tmp_path):
-    source = build_video_text(Clip4ClipConfig(SMALL, max_words=8)).eval()
+    source = build(Clip4ClipConfig(SMALL, max_words=8)).eval()
     shake(source)
     torch.save(source.clip.state_dict(), tmp_path / "small.pt")
     for path in (tmp_path, tmp_path / "small.pt"):
         assert replace(read_clip(path)[0], name="small") == SMALL
-    model = build_video_text(
-        Clip4ClipConfig(SMALL, "transformer", layers=1, max_frames=6, max_words=8)
-    ).eval()
+    model = build(Clip4ClipConfig(SMALL, "transformer", layers=1, max_frames=6, max_words=8)).eval()
     init_from_clip(model, tmp_path / "small.pt")
     assert torch.equal(model.clip.frames(frames().pixels), source.clip.frames(frames().pixels))
     assert torch.equal(model.clip.texts(captions().ids), source.clip.texts(captions().ids))
@@ -66,7 +68,7 @@ def test_from_openais_names(tmp_path):
 
 def test_published_sizes_are_in_the_shapes():
     with torch.device("meta"):
-        state = build_video_text(Clip4ClipConfig(VIT_B_32)).clip.state_dict()
+        state = build(Clip4ClipConfig(VIT_B_32)).clip.state_dict()
     shapes = {key: np.broadcast_to(np.float32(0), tuple(value.shape)) for key, value in state.items()}
     assert infer_clip("clip-vit-b-32", shapes) == VIT_B_32
 
@@ -79,7 +81,7 @@ def test_openais_archive_is_read_by_open_clip(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "open_clip", None)
     with pytest.raises(WeightsError, match=r"archive of TorchScript.*pip install open-clip-torch"):
         read_clip(path)
-    clip, seen = build_video_text(Clip4ClipConfig(SMALL, max_words=8)).clip, []
+    clip, seen = build(Clip4ClipConfig(SMALL, max_words=8)).clip, []
 
     def load_openai_model(name, precision, device):
         seen.append((name, precision, device))
@@ -95,9 +97,9 @@ def test_another_size_is_refused(tmp_path):
     config, _ = read_clip(folder)
     other = replace(config, text=replace(config.text, activation="gelu"))
     with pytest.raises(WeightsError, match=r"its text\.activation is 'quick_gelu', not 'gelu'"):
-        init_from_clip(build_video_text(Clip4ClipConfig(other)), folder)
+        init_from_clip(build(Clip4ClipConfig(other)), folder)
     with pytest.raises(WeightsError, match=r"is not a tiny: its vision\.size"):
-        init_from_clip(build_video_text(Clip4ClipConfig(tiny_clip(), max_words=8)), folder)
+        init_from_clip(build(Clip4ClipConfig(tiny_clip(), max_words=8)), folder)
 
 
 def test_what_is_no_clip_is_refused(tmp_path):

@@ -16,12 +16,12 @@ from wordreel.lab.checkpoints.video_text import (  # noqa: E402
     load_published,
     save_published,
 )
+from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.checkpoint import load_video_text  # noqa: E402
-from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
 from wordreel.lab.models.clip.config import Clip2VideoConfig, TS2NetConfig, small_clip  # noqa: E402
-from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS  # noqa: E402
 from wordreel.lab.models.clip.ts2net import stretched  # noqa: E402
 from wordreel.lab.models.clip.video_text import FrameBatch  # noqa: E402
+from wordreel.lab.models.registry import VIDEO_TEXT_MODELS  # noqa: E402
 from wordreel.runtime.torch_file import read_state_dict  # noqa: E402
 
 CLIP = small_clip("x", size=12, patch=4, width=64, depth=2, dim=64, vocabulary=60, length=20)
@@ -80,7 +80,7 @@ def test_every_name_and_shape_of_the_published_sizes(name):
     config = VIDEO_TEXT_MODELS[name].make()
     with torch.device("meta"):
         theirs = {key: value.shape for key, value in LAYOUTS[config.kind](config).state_dict().items()}
-        ours = {key: value.shape for key, value in build_video_text(config).state_dict().items()}
+        ours = {key: value.shape for key, value in build(config).state_dict().items()}
     if isinstance(config, TS2NetConfig):
         assert sum(shape.numel() for shape in ts2net.unused_parts(theirs).values()) == 2_627_584
         assert ts2net.shifted_blocks(theirs) == {10, 11}

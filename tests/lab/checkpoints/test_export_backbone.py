@@ -20,7 +20,7 @@ from wordreel.errors import WeightsError  # noqa: E402
 from wordreel.lab.checkpoints.clip import init_from_clip, read_clip  # noqa: E402
 from wordreel.lab.checkpoints.export_backbone import export_backbone, is_clip  # noqa: E402
 from wordreel.lab.models import checkpoint  # noqa: E402
-from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
+from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig  # noqa: E402
 from wordreel.lab.models.clip.video_text import CaptionBatch  # noqa: E402
 from wordreel.runtime.store import WeightStore  # noqa: E402
@@ -53,12 +53,12 @@ def tokens(backbone):
 @pytest.mark.parametrize("layout", ["transformers", "openai"])
 @torch.no_grad()
 def test_a_clip_gives_what_its_towers_give(store, clip, tmp_path, layout):
-    model = build_video_text(Clip4ClipConfig(read_clip(clip)[0])).eval()
+    model = build(Clip4ClipConfig(read_clip(clip)[0])).eval()
     init_from_clip(model, clip)
     source = clip
     if layout == "openai":  # whose heads have 64 numbers
         model.config = replace(model.config, backbone=replace(model.config.backbone, name="x"))
-        wide = build_video_text(Clip4ClipConfig(one_head(model.config.backbone))).eval()
+        wide = build(Clip4ClipConfig(one_head(model.config.backbone))).eval()
         wide.load_state_dict(model.state_dict())
         model, source = wide, tmp_path / "openai" / "ViT.pt"
         source.parent.mkdir()
@@ -91,7 +91,7 @@ HEADS = {
 def test_one_product_is_the_similarity_of_a_fine_tuned_model(store, clip, tmp_path, name):
     kind = Clip2VideoConfig if "clip2video" in name else Clip4ClipConfig
     config = kind(read_clip(clip)[0], max_frames=5, **HEADS[name])
-    model = build_video_text(config)
+    model = build(config)
     shake(model)
     checkpoint.save(tmp_path / "runs" / "mine" / "best", model, "toy")
     shutil.copyfile(clip / "tokenizer.json", tmp_path / "runs" / "mine" / "best" / "tokenizer.json")
@@ -99,7 +99,7 @@ def test_one_product_is_the_similarity_of_a_fine_tuned_model(store, clip, tmp_pa
     assert backbone.config.name == "mine"
     assert (backbone.config.head.frames, backbone.config.head.rate) == (5, config.frame_rate)
     assert backbone.config.vector_dim == (2 if "clip2video" in name else 1) * backbone.config.dim
-    paper = build_video_text(replace(config, mode="paper")).eval()  # each clip alone, as search has them
+    paper = build(replace(config, mode="paper")).eval()  # each clip alone, as search has them
     paper.load_state_dict(model.state_dict())
     queries = paper.encode_captions(tokens(backbone))
     clips = [RNG.normal(size=(count, backbone.config.dim)).astype(np.float32) for count in (1, 2, 5, 3)]
@@ -120,7 +120,7 @@ def test_one_product_is_the_similarity_of_a_fine_tuned_model(store, clip, tmp_pa
     ],
 )
 def test_what_search_cannot_run_is_refused_with_the_reason(store, clip, tmp_path, kind, options, said):
-    checkpoint.save(tmp_path / "run", build_video_text(kind(read_clip(clip)[0], **options)), "toy")
+    checkpoint.save(tmp_path / "run", build(kind(read_clip(clip)[0], **options)), "toy")
     with pytest.raises(WeightsError, match=said):
         installed(store, tmp_path / "run")
     assert backbones.installed(store) == {}

@@ -7,11 +7,15 @@ torch = pytest.importorskip("torch")
 from tests.lab.models import twins  # noqa: E402
 from torch import nn  # noqa: E402
 
-from wordreel.lab.models.layers.collaborative_gating import CollaborativeGating  # noqa: E402
-from wordreel.lab.models.layers.gated_pairs import GatedPairs  # noqa: E402
-from wordreel.lab.models.layers.gating import ContextGating, GatedEmbedding, GatedEmbeddings  # noqa: E402
-from wordreel.lab.models.layers.netvlad import NetVLAD  # noqa: E402
+from wordreel.lab.models.layers.gating import (  # noqa: E402
+    CollaborativeGating,
+    ContextGating,
+    GatedEmbedding,
+    GatedEmbeddings,
+    GatedPairs,
+)
 from wordreel.lab.models.layers.norm import BatchNorm, ExpertNorm  # noqa: E402
+from wordreel.lab.models.layers.pooling import NetVLAD  # noqa: E402
 from wordreel.lab.models.layers.transformer import SelfAttention, TransformerEncoder  # noqa: E402
 
 torch.set_num_threads(1)  # tiny products: threads only get in each other's way

@@ -11,7 +11,7 @@ from tests.lab.models.small import CONFIGS, MMT_SMALL, model, text_batch, video_
 from torch.nn.functional import normalize  # noqa: E402
 
 from wordreel.lab.models.batch import ExpertFeatures  # noqa: E402
-from wordreel.lab.models.layers.video_tokens import shuffled, time_positions  # noqa: E402
+from wordreel.lab.models.mmt import shuffled, time_positions  # noqa: E402
 
 
 def slow_layer(layer, x, heads):

@@ -6,7 +6,6 @@ import pytest
 
 from wordreel.lab.models import registry
 from wordreel.lab.models.clip import config as clip_config
-from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS
 from wordreel.lab.models.config import (
     ExpertConfig,
     MMTConfig,
@@ -15,7 +14,7 @@ from wordreel.lab.models.config import (
     from_json,
     to_json,
 )
-from wordreel.lab.models.parameters import parameters
+from wordreel.lab.models.registry import VIDEO_TEXT_MODELS, parameters
 from wordreel.lab.training import recipe as recipes
 from wordreel.lab.training.video import recipe as video_recipes
 
@@ -31,10 +30,9 @@ def size_of(build, config):
 
 def module_sizes(configs, video_configs):
     from wordreel.lab.models.build import build
-    from wordreel.lab.models.clip.build import build_video_text
 
     return {name: size_of(build, config) for name, config in configs.items()} | {
-        name: size_of(build_video_text, config) for name, config in video_configs.items()
+        name: size_of(build, config) for name, config in video_configs.items()
     }
 
 

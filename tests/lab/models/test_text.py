@@ -16,8 +16,7 @@ from wordreel.errors import WeightsError, WeightsMissing  # noqa: E402
 from wordreel.lab.models.config import MINILM, TextConfig  # noqa: E402
 from wordreel.lab.models.text.bert import Bert, Gpt  # noqa: E402
 from wordreel.lab.models.text.caption_encoder import Lstm, caption_encoder  # noqa: E402
-from wordreel.lab.models.text.preprocess import sentence, without_stop_words  # noqa: E402
-from wordreel.lab.models.text.tokenizers import open_tokenizer, padded  # noqa: E402
+from wordreel.lab.models.text.tokenizers import open_tokenizer, padded, sentence, without_stop_words  # noqa: E402  # noqa: E402
 from wordreel.lab.models.text.word_vectors import read_word_vectors  # noqa: E402
 from wordreel.runtime.store import WeightStore  # noqa: E402
 
@@ -35,7 +34,7 @@ def seed():
 
 @needs_minilm
 def test_the_embedded_encoder_can_be_trained_on():
-    from wordreel.lab.models.text.minilm import minilm_weights
+    from wordreel.lab.models.text.pretrained import minilm_weights
 
     text = TextConfig("bert", 384, "mean", network=MINILM, max_tokens=12)
     encoder = caption_encoder(text)

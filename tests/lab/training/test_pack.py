@@ -115,7 +115,7 @@ def test_a_model_is_packed_with_its_sentence_encoder(packed):
     assert path.stat().st_size < 25_000_000
     assert back.sentence_tokens is back.train_words
     np.testing.assert_array_equal(back.train_words.values, data.train_words.values)
-    from wordreel.lab.models.text.minilm import minilm_weights
+    from wordreel.lab.models.text.pretrained import minilm_weights
 
     for name, array in minilm_weights().items():
         scale = np.abs(array).max(axis=-1, keepdims=True)

@@ -65,7 +65,7 @@ def test_a_segment_is_the_words_joined_and_encoded(folder, most, stop_words):
 
 
 def encoder_keeps(word):
-    from wordreel.lab.models.text.preprocess import without_stop_words
+    from wordreel.lab.models.text.tokenizers import without_stop_words
 
     return without_stop_words(word) != "."
 

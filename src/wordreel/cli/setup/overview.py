@@ -184,8 +184,7 @@ def _published() -> list[ModelListing]:
 
 def _video_text() -> list[ModelListing]:
     from wordreel.lab.models.clip.config import searchable
-    from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS
-    from wordreel.lab.models.parameters import parameters
+    from wordreel.lab.models.registry import VIDEO_TEXT_MODELS, parameters
 
     rows = []
     for name, entry in VIDEO_TEXT_MODELS.items():
@@ -201,7 +200,7 @@ def _video_text() -> list[ModelListing]:
 
 
 def _recipes() -> list[ModelListing]:
-    from wordreel.lab.models.parameters import parameters
+    from wordreel.lab.models.registry import parameters
     from wordreel.lab.training import recipe as recipes
     from wordreel.lab.training.video import recipe as video_recipes
 
@@ -221,7 +220,7 @@ def _recipes() -> list[ModelListing]:
 def _listing(
     kind: str, name: str, title: str, paper: str, config: ModelConfig, get: list[str]
 ) -> ModelListing:
-    from wordreel.lab.models.parameters import parameters
+    from wordreel.lab.models.registry import parameters
 
     size = parameters()["recipes" if kind == "recipe" else "models"][name]
     return ModelListing(kind, name, title, paper, list(config.names), size, get)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wordreel.lab.models.config import MMTConfig, ModelConfig
 
 if TYPE_CHECKING:
-    from wordreel.lab.models.joint_embedding import JointEmbedding
+    from wordreel.lab.models.batch import JointEmbedding
 
 
 def module_from(

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from wordreel.lab.checkpoints.published_arrays import PublishedArrays
 from wordreel.lab.models import config as configs
+from wordreel.lab.models.batch import JointEmbedding
 from wordreel.lab.models.build import build
-from wordreel.lab.models.joint_embedding import JointEmbedding
 
 LEGACY = ("ce.moe_fc_bottleneck1", "ce.moe_cg", "ce.moe_fc_proj")  # written once, never used
 

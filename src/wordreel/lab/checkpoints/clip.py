@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wordreel.backbones.config import ImageTransform
 from wordreel.backbones.layout import files_in, read_json
 from wordreel.errors import NextStep, WeightsError
-from wordreel.lab.models.clip.clip_config import ClipConfig, TextTowerConfig, VisionTowerConfig
+from wordreel.lab.models.clip.config import ClipConfig, TextTowerConfig, VisionTowerConfig
 from wordreel.lab.models.clip.video_text import VideoTextModel
 from wordreel.runtime.torch_file import is_torchscript, read_state_dict, unwrapped
 

@@ -17,10 +17,10 @@ from wordreel.errors import NextStep, WeightsError, WeightsMissing
 from wordreel.lab.checkpoints import module_from
 from wordreel.lab.checkpoints.checkpoint_file import PublishedCheckpoint
 from wordreel.lab.checkpoints.infer_config import infer_config, mixture_order
+from wordreel.lab.models.batch import JointEmbedding
 from wordreel.lab.models.build import build
 from wordreel.lab.models.checkpoint import save
 from wordreel.lab.models.config import ModelConfig, TextConfig
-from wordreel.lab.models.joint_embedding import JointEmbedding
 from wordreel.lab.models.text.bert import Bert, Gpt
 from wordreel.lab.models.text.pretrained import load_pretrained, read_network_size
 from wordreel.lab.models.text.word_vectors import read_word_vectors

@@ -24,8 +24,8 @@ from wordreel.backbones.layout import CONFIG, HEAD, HEAD_CONFIG, TOKENIZER, read
 from wordreel.errors import NextStep, UnsafePickle, WeightsError, WordreelError
 from wordreel.lab.checkpoints.clip import init_from_clip, read_clip
 from wordreel.lab.checkpoints.video_text import module_from
+from wordreel.lab.models.build import build
 from wordreel.lab.models.checkpoint import load_video_text, read_facts
-from wordreel.lab.models.clip.build import build_video_text
 from wordreel.lab.models.clip.config import KINDS, Clip4ClipConfig, TS2NetConfig, VideoTextConfig
 from wordreel.lab.models.clip.video_text import CaptionBatch, VideoTextModel
 from wordreel.models.model_store import find_checkpoint
@@ -74,7 +74,7 @@ def export_backbone(path: Path, folder: Path) -> None:
         _export_fine_tuned(module_from(path.name, state), path.parent, folder)
     else:
         clip = read_clip(path)[0]
-        model = build_video_text(Clip4ClipConfig(clip, max_words=clip.text.length))
+        model = build(Clip4ClipConfig(clip, max_words=clip.text.length))
         init_from_clip(model, path)
         _export_clip(model, path if path.is_dir() else path.parent, folder)
 

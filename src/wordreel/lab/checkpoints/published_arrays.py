@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wordreel.errors import WeightsError
-from wordreel.lab.models.joint_embedding import JointEmbedding
+from wordreel.lab.models.batch import JointEmbedding
 
 NAMED = 6  # keys named in a message
 

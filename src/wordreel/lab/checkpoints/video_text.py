@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from wordreel.errors import NextStep, WeightsError
 from wordreel.lab.checkpoints import ts2net
 from wordreel.lab.checkpoints.clip import infer_clip
+from wordreel.lab.models.build import build
 from wordreel.lab.models.checkpoint import save
-from wordreel.lab.models.clip.build import build_video_text
 from wordreel.lab.models.clip.config import (
     Clip2VideoConfig,
     Clip4ClipConfig,
@@ -63,7 +63,7 @@ def module_from(name: str, arrays: Arrays, config: VideoTextConfig | None = None
     if isinstance(config, TS2NetConfig):
         arrays = _with_positions(ts2net.own_names(arrays), config.positions)
     with torch.device("meta"):
-        module = build_video_text(config)
+        module = build(config)
     shapes = {key: tuple(value.shape) for key, value in module.state_dict().items()}
     check(arrays, shapes, {}, given=name, expected=f"a {config.kind} checkpoint of its configuration")
     state = {key: torch.from_numpy(np.array(value, np.float32)) for key, value in arrays.items()}

@@ -6,11 +6,16 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.lab.models import config as configs
-from wordreel.lab.models.batch import QueryEmbeddings, TokenBatch, VideoEmbeddings, VideoFeatures, unit
-from wordreel.lab.models.joint_embedding import JointEmbedding
-from wordreel.lab.models.layers.collaborative_gating import CollaborativeGating
-from wordreel.lab.models.layers.expert_pooling import ExpertPooling
-from wordreel.lab.models.layers.gating import GatedEmbeddings, Gates
+from wordreel.lab.models.batch import (
+    JointEmbedding,
+    QueryEmbeddings,
+    TokenBatch,
+    VideoEmbeddings,
+    VideoFeatures,
+    unit,
+)
+from wordreel.lab.models.layers.gating import CollaborativeGating, GatedEmbeddings, Gates
+from wordreel.lab.models.layers.pooling import ExpertPooling
 from wordreel.lab.models.moee import MixtureWeights
 from wordreel.lab.models.text.caption_encoder import caption_encoder
 

@@ -20,14 +20,12 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
-from wordreel.lab.models.batch import TokenBatch
+from wordreel.lab.models.batch import JointEmbedding, TokenBatch
 from wordreel.lab.models.build import build
 from wordreel.lab.models.clip import config as video_text
-from wordreel.lab.models.clip.build import build_video_text
 from wordreel.lab.models.clip.video_text import VideoTextModel
 from wordreel.lab.models.collate import clip_rows, collate, with_line_vectors
 from wordreel.lab.models.config import ModelConfig, from_json
-from wordreel.lab.models.joint_embedding import JointEmbedding
 from wordreel.lab.models.text.tokenizers import CaptionTokenizer, external_text, open_tokenizer, text_files
 from wordreel.models.base import CheckpointModel, Explanation
 from wordreel.models.joint.other_rows import LINES
@@ -113,7 +111,7 @@ def load_module(folder: Path) -> tuple[JointEmbedding, dict[str, Any]]:
 def load_video_text(folder: Path) -> tuple[VideoTextModel, dict[str, Any]]:
     """`load_module` of a model that reads frames."""
     facts = read_facts(folder)
-    return _load(folder, facts, lambda: build_video_text(video_text.from_json(facts["config"]))), facts
+    return _load(folder, facts, lambda: build(video_text.from_json(facts["config"]))), facts
 
 
 def _load(folder: Path, facts: Mapping[str, Any], make: Callable[[], Module]) -> Module:

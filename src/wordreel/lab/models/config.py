@@ -107,44 +107,42 @@ class TextConfig:
 
 
 @dataclass(frozen=True)
-class MoEEConfig:
-    """Mixture of embedding experts (arXiv 1804.02516). `learned_weights=False` gives every expert 1/M."""
+class FeatureModelConfig:
+    """What every model of expert features has: its experts in order, and how it reads captions."""
 
     experts: tuple[ExpertConfig, ...]
     text: TextConfig
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(expert.name for expert in self.experts)
+
+
+@dataclass(frozen=True)
+class MoEEConfig(FeatureModelConfig):
+    """Mixture of embedding experts (arXiv 1804.02516). `learned_weights=False` gives every expert 1/M."""
+
     learned_weights: bool = True
     mode: Mode = "paper"
     kind: Literal["moee"] = "moee"
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(expert.name for expert in self.experts)
-
 
 @dataclass(frozen=True)
-class ConcatConfig:
+class ConcatConfig(FeatureModelConfig):
     """All experts' features end to end against the pooled caption: the first row of CE's table 6."""
 
-    experts: tuple[ExpertConfig, ...]
-    text: TextConfig
     mode: Mode = "paper"
     kind: Literal["concat"] = "concat"
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(expert.name for expert in self.experts)
-
 
 @dataclass(frozen=True)
-class CEConfig:
+class CEConfig(FeatureModelConfig):
     """Collaborative experts (arXiv 1907.13487). `gating=False` is the paper's ablation "CE − CG".
 
     `sequential`, `with_self` and `pairs` follow the mode unless given: released is (True, True, "mean"), the
     paper's equation (1) is (False, False, "sum").
     """
 
-    experts: tuple[ExpertConfig, ...]
-    text: TextConfig
     dim: int = 768
     gating: bool = True
     g_layers: int = 3
@@ -157,13 +155,9 @@ class CEConfig:
     pairs: Literal["sum", "mean"] | None = None
     kind: Literal["ce"] = "ce"
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(expert.name for expert in self.experts)
-
 
 @dataclass(frozen=True)
-class MMTConfig:
+class MMTConfig(FeatureModelConfig):
     """The multi-modal transformer (arXiv 2007.10639) and the other video encoders of its table 3.
 
     `aggregate` is how an expert's own token begins, `inputs` whether rows keep their times ("ordered"), swap
@@ -172,8 +166,6 @@ class MMTConfig:
     the transformer in the paper.
     """
 
-    experts: tuple[ExpertConfig, ...]
-    text: TextConfig
     dim: int = 512
     encoder: Literal["mmt", "coll", "none"] = "mmt"
     aggregate: Literal["max", "mean", "zero"] = "max"
@@ -194,10 +186,6 @@ class MMTConfig:
             raise ValueError(f"each expert of MMT needs its own type_id between 1 and {self.types - 1}")
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(expert.name for expert in self.experts)
-
-    @property
     def keeps_missing(self) -> bool:
         if self.keep_missing is not None:
             return self.keep_missing
@@ -206,8 +194,8 @@ class MMTConfig:
 
 ModelConfig = MoEEConfig | ConcatConfig | CEConfig | MMTConfig
 KINDS: dict[str, type[ModelConfig]] = {
-    "moee": MoEEConfig, "concat": ConcatConfig, "ce": CEConfig, "mmt": MMTConfig,
-}  # fmt: skip
+    model.kind: model for model in (MoEEConfig, ConcatConfig, CEConfig, MMTConfig)
+}
 
 
 def to_json(config: ModelConfig) -> dict[str, Any]:

@@ -12,10 +12,15 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from wordreel.lab.models import config as configs
-from wordreel.lab.models.batch import QueryEmbeddings, TokenBatch, VideoEmbeddings, VideoFeatures
-from wordreel.lab.models.joint_embedding import JointEmbedding
-from wordreel.lab.models.layers.expert_pooling import ExpertPooling
+from wordreel.lab.models.batch import (
+    JointEmbedding,
+    QueryEmbeddings,
+    TokenBatch,
+    VideoEmbeddings,
+    VideoFeatures,
+)
 from wordreel.lab.models.layers.gating import UnevenEmbeddings
+from wordreel.lab.models.layers.pooling import ExpertPooling
 from wordreel.lab.models.text.caption_encoder import caption_encoder
 
 

@@ -1,15 +1,25 @@
 """The published models by name: their configurations and sizes, without torch.
 
-Experts and hyper-parameters are those of MSR-VTT unless the name says otherwise.
+Experts, frames and hyper-parameters are those of MSR-VTT unless the name says otherwise. Sizes are stored, so
+that a list needs neither torch nor time.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
 from typing import Generic, TypeVar
 
+from wordreel.lab.models.clip.config import (
+    Clip2VideoConfig,
+    Clip4ClipConfig,
+    Head,
+    TS2NetConfig,
+    VideoTextConfig,
+)
 from wordreel.lab.models.config import (
     CEConfig,
     ConcatConfig,
@@ -135,3 +145,48 @@ MODELS: dict[str, RegisteredModel[ModelConfig]] = {
         "Multi-modal Transformer, 2 experts, 100 s", MMT_PAPER, mmt_long, released=True
     ),
 }
+
+
+CLIP4CLIP_PAPER, CLIP2VIDEO_PAPER, TS2NET_PAPER = "arXiv 2104.08860", "arXiv 2106.11097", "arXiv 2207.07852"
+CLIP4CLIP_TITLES: dict[Head, str] = {
+    "mean": "CLIP4Clip, mean of the frames (meanP)",
+    "lstm": "CLIP4Clip, LSTM over the frames (seqLSTM)",
+    "transformer": "CLIP4Clip, transformer over the frames (seqTransf)",
+    "tight": "CLIP4Clip, transformer over caption and frames (tightTransf)",
+}
+
+VIDEO_TEXT_MODELS: dict[str, RegisteredModel[VideoTextConfig]] = {
+    **{
+        f"clip4clip-{head}": RegisteredModel(
+            title, CLIP4CLIP_PAPER, partial(Clip4ClipConfig, head=head), released=True
+        )
+        for head, title in CLIP4CLIP_TITLES.items()
+    },
+    "clip2video-msrvtt": RegisteredModel(
+        "CLIP2Video, 5 centres (MSR-VTT, MSVD)", CLIP2VIDEO_PAPER, Clip2VideoConfig, released=True
+    ),
+    "clip2video-vatex": RegisteredModel(
+        "CLIP2Video, 7 centres (VATEX)",
+        CLIP2VIDEO_PAPER,
+        partial(Clip2VideoConfig, centres=7, frame_rate=5.0),
+        released=True,
+    ),
+    "ts2net": RegisteredModel("TS2-Net", TS2NET_PAPER, TS2NetConfig, released=True),
+    "ts2net-long": RegisteredModel(
+        "TS2-Net, 64 frames and words (ActivityNet, DiDeMo)",
+        TS2NET_PAPER,
+        partial(TS2NetConfig, positions=256, max_frames=64, max_words=64),
+    ),
+}
+
+
+@cache
+def parameters() -> dict[str, dict[str, int]]:
+    """Return the sizes of all "models" and all "recipes", by name.
+
+    >>> parameters()["models"]["ce"]
+    183448607
+    """
+    text = (files("wordreel.lab.models") / "data" / "parameters.json").read_text()
+    sizes: dict[str, dict[str, int]] = json.loads(text)
+    return sizes

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from wordreel.lab.models.batch import JointEmbedding
 from wordreel.lab.models.build import build
 from wordreel.lab.models.checkpoint import save
-from wordreel.lab.models.joint_embedding import JointEmbedding
-from wordreel.lab.models.text.minilm import minilm_network
+from wordreel.lab.models.text.pretrained import minilm_network
 from wordreel.lab.training.data.caption_store import CaptionStore, frozen_states, is_frozen, sentence_vectors
 from wordreel.lab.training.data.feature_dropout import FeatureDropout
 from wordreel.lab.training.data.feature_store import FeatureStore

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordreel.lab.models.batch import QueryEmbeddings, VideoEmbeddings, similarity
-from wordreel.lab.models.joint_embedding import JointEmbedding
+from wordreel.lab.models.batch import JointEmbedding, QueryEmbeddings, VideoEmbeddings, similarity
 from wordreel.lab.training.data.caption_store import CaptionStore
 from wordreel.lab.training.data.feature_store import FeatureStore
 from wordreel.lab.training.precision import TrainingPrecision

@@ -197,7 +197,7 @@ def _words(arrays: Arrays, key: str) -> Packed:
 
 
 def _put_network(arrays: Arrays, weights: Mapping[str, Float32] | None) -> None:
-    from wordreel.lab.models.text.minilm import minilm_weights
+    from wordreel.lab.models.text.pretrained import minilm_weights
 
     for name, array in (minilm_weights() if weights is None else weights).items():
         if name.startswith(ABSENT):

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.errors import NextStep, TrainingError, WeightsError, WeightsMissing
+from wordreel.lab.models.batch import JointEmbedding
 from wordreel.lab.models.config import TextConfig
-from wordreel.lab.models.joint_embedding import JointEmbedding
 from wordreel.lab.models.text.pretrained import load_pretrained
 from wordreel.lab.training.settings import StartSettings
 from wordreel.models.model_store import find_checkpoint

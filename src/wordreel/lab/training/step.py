@@ -14,8 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wordreel.lab.models.batch import ExpertFeatures, QueryEmbeddings, TokenBatch, VideoEmbeddings, similarity
-from wordreel.lab.models.joint_embedding import JointEmbedding
+from wordreel.lab.models.batch import (
+    ExpertFeatures,
+    JointEmbedding,
+    QueryEmbeddings,
+    TokenBatch,
+    VideoEmbeddings,
+    similarity,
+)
 from wordreel.lab.training.data.caption_store import CaptionStore, shorten
 from wordreel.lab.training.data.feature_store import FeatureStore
 from wordreel.lab.training.data.transcripts import TranscriptStore

@@ -10,7 +10,7 @@ from tests.lab.models.clip import slow_papers  # noqa: E402
 from tests.lab.models.clip.tiny import arrays, captions, frames, shake  # noqa: E402
 from tests.lab.models.clip.tiny_config import HEADS, tiny_clip  # noqa: E402
 
-from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
+from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.clip.clip2video import Clip2Video  # noqa: E402
 from wordreel.lab.models.clip.config import Clip2VideoConfig, from_json  # noqa: E402
 
@@ -20,7 +20,7 @@ LAYERS, LENGTHS = 2, (3, 5, 1, 4)
 def model(**options) -> Clip2Video:
     torch.manual_seed(0)
     values = {"layers": LAYERS, "centres": 3, "max_frames": 6, "max_words": 8, **options}
-    made = build_video_text(Clip2VideoConfig(tiny_clip(), **values))
+    made = build(Clip2VideoConfig(tiny_clip(), **values))
     shake(made)
     assert isinstance(made, Clip2Video)
     return made.eval()
@@ -104,7 +104,7 @@ def test_blocks_start_from_the_text_tower():
                 assert torch.equal(new[key.replace("transformer", start, 1)], old[key])
         if difference == "mlp":
             assert torch.equal(new["frame2t_projection"], old["visual.proj"][:16])
-    centres = build_video_text(Clip2VideoConfig(tiny_clip(), centres=200, max_words=8)).state_dict()
+    centres = build(Clip2VideoConfig(tiny_clip(), centres=200, max_words=8)).state_dict()
     for name in ("weight_center", "emb_center"):
         assert float(centres[name].std()) == pytest.approx(1 / 8, rel=0.1)
 

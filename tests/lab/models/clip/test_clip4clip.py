@@ -9,7 +9,7 @@ from tests.lab.models.clip.tiny import arrays, captions, frames, real_frames, sh
 from tests.lab.models.clip.tiny_config import DEPTH, HEADS, tiny_clip  # noqa: E402
 
 from wordreel.errors import WeightsError  # noqa: E402
-from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
+from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.clip.clip4clip import Clip4Clip  # noqa: E402
 from wordreel.lab.models.clip.config import Clip4ClipConfig  # noqa: E402
 
@@ -20,7 +20,7 @@ ALL = ("mean", "lstm", "transformer", "tight")
 def model(head: str, **options) -> Clip4Clip:
     torch.manual_seed(0)
     config = Clip4ClipConfig(tiny_clip(), head, layers=LAYERS, max_frames=6, max_words=8, **options)
-    made = build_video_text(config)
+    made = build(config)
     shake(made)
     return made.eval()
 
@@ -125,7 +125,7 @@ def test_head_starts_from_the_text_tower():
     source = model("mean")
     for head in ALL[1:]:
         config = Clip4ClipConfig(tiny_clip(), head, "3d", layers=LAYERS, max_frames=6, max_words=8)
-        fresh = build_video_text(config)
+        fresh = build(config)
         fresh.load_clip(source.clip.state_dict())
         new, old = fresh.state_dict(), source.clip.state_dict()
         at = "cross.embeddings.position_embeddings" if head == "tight" else "frame_position_embeddings"
@@ -135,16 +135,16 @@ def test_head_starts_from_the_text_tower():
         to = {"transformer": "transformerClip", "tight": "cross.transformer"}.get(head)
         for key in (key for key in old if key.startswith("transformer.") and to):
             assert torch.equal(new[key.replace("transformer", to, 1)], old[key])
-    tight = build_video_text(config)
+    tight = build(config)
     assert float(tight.cross.pooler.dense.weight.detach().std()) == pytest.approx(0.02, rel=0.2)
     assert not tight.similarity_dense.bias.any()
 
 
 def test_a_joint_space_of_another_width_keeps_the_heads_own_weights():
     config = Clip4ClipConfig(tiny_clip(dim=12), "transformer", layers=LAYERS, max_frames=6, max_words=8)
-    fresh = build_video_text(config)
+    fresh = build(config)
     before = fresh.frame_position_embeddings.weight.detach().clone()
-    fresh.load_clip(build_video_text(config).clip.state_dict())
+    fresh.load_clip(build(config).clip.state_dict())
     assert torch.equal(fresh.frame_position_embeddings.weight, before)
 
 

@@ -9,7 +9,7 @@ from tests.lab.models.clip.tiny_config import tiny_clip  # noqa: E402
 
 from wordreel.errors import WeightsError  # noqa: E402
 from wordreel.lab.models import checkpoint  # noqa: E402
-from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
+from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig  # noqa: E402
 
 
@@ -24,7 +24,7 @@ from wordreel.lab.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, T
 )
 @torch.no_grad()
 def test_a_folder_gives_back_what_was_saved(tmp_path, config):
-    model = build_video_text(config).eval()
+    model = build(config).eval()
     shake(model)
     checkpoint.save(tmp_path, model, "toy", {"data": "demo"})
     loaded, facts = checkpoint.load_video_text(tmp_path)

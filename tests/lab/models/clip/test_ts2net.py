@@ -10,7 +10,7 @@ from tests.lab.models.clip.tiny import arrays, captions, real_frames, shake  # n
 from tests.lab.models.clip.tiny_config import DEPTH, HEADS, tiny_clip  # noqa: E402
 
 from wordreel.errors import WordreelError  # noqa: E402
-from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
+from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.clip.config import TS2NetConfig, from_json  # noqa: E402
 from wordreel.lab.models.clip.ts2net import TS2Net, stretched  # noqa: E402
 from wordreel.lab.models.clip.video_text import FrameBatch  # noqa: E402
@@ -24,7 +24,7 @@ def model(**options) -> TS2Net:
     clip = tiny_clip()
     clip = replace(clip, vision=replace(clip.vision, size=12))
     values = {"layers": LAYERS, "patches": PATCHES, "positions": 20, "max_frames": 6, "max_words": 8}
-    made = build_video_text(TS2NetConfig(clip, samples=20, **{**values, "shifted": 1, **options}))
+    made = build(TS2NetConfig(clip, samples=20, **{**values, "shifted": 1, **options}))
     shake(made)
     with torch.no_grad():  # scores far from ties
         made.visual_token_selector.score_predictor.out_conv[2].weight *= 30

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wordreel.lab.models.clip.clip_config import ClipConfig
-from wordreel.lab.models.clip.config import small_clip
+from wordreel.lab.models.clip.config import ClipConfig, small_clip
 
 HEADS, DEPTH, END = 2, 2, 59
 

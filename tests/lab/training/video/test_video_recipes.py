@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 from tests.lab.models.clip.tiny_config import tiny_clip  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
-from wordreel.lab.models.clip.build import build_video_text  # noqa: E402
+from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.clip.config import Clip4ClipConfig  # noqa: E402
 from wordreel.lab.training.optimisers import parameter_groups  # noqa: E402
 from wordreel.lab.training.video import recipe as recipes  # noqa: E402
@@ -43,7 +43,7 @@ def test_published_numbers(model, dataset):
 
 
 def module(patch="2d"):
-    return build_video_text(
+    return build(
         Clip4ClipConfig(tiny_clip(), head="transformer", patch=patch, layers=1, max_frames=3, max_words=8)
     )
 

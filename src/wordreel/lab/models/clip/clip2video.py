@@ -1,16 +1,32 @@
 """CLIP2Video (Fang et al., 2021, arXiv 2106.11097). Parameters have the names of the published checkpoints.
 
-With frame embeddings f and the temporal difference block D (`temporal_difference`):
+With frame embeddings f and the temporal difference block D (`difference_tokens`):
 
     global     h = blocks(D(f)) at the frames' tokens,  g = unit(mean_t unit(h_t + f_t))
     alignment  every second frame e: h = block(D(e)) at the frames' tokens, A over the tokens f and h + e
     logits     exp(logit scale) · (w · cos(caption, g) + (1 − w) · cos(A of the caption, A of the video))
 
-A (`temporal_alignment`) reads all of a caption's tokens but the first. D is the same for both branches. In
+A (`align_tokens`) reads all of a caption's tokens but the first. D is the same for both branches. In
 training each branch has its own loss, with the same weights w and 1 − w.
+
+**Temporal difference.** Between the tokens of frames f_t and f_{t+1} stands one of their difference:
+
+    d_t = 2 σ(LN(g(f_{t+1} − f_t))) − 1
+
+g is one attention layer over the differences with positions added ("attention"), or a matrix ("mlp"). The
+2T − 1 tokens then get a position, which the difference t shares with frame t, and a type.
+
+**Temporal alignment.** Video and text tokens x_t meet in K centres E_k with assignment weights W, in the
+manner of NetVLAD:
+
+    a_tk = softmax_k(x_t · W_k),   v_k = Σ_t a_tk (x_t − E_k),   v = unit(mean_k unit(v_k))
+
+over real tokens. The same centres serve both sides, so that a centre comes to stand for one kind of content.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +34,65 @@ from torch.nn.functional import normalize
 
 from wordreel.lab.models.clip.clip4clip import EPSILON, additive_mask, copy_blocks
 from wordreel.lab.models.clip.config import Clip2VideoConfig
-from wordreel.lab.models.clip.frame_pooling import cosines, mean_pool
-from wordreel.lab.models.clip.temporal_alignment import align_tokens
-from wordreel.lab.models.clip.temporal_difference import difference_tokens
 from wordreel.lab.models.clip.towers import ClipTowers, Transformer, end_states
-from wordreel.lab.models.clip.video_text import CaptionBatch, Encoded, FrameBatch, VideoTextModel
+from wordreel.lab.models.clip.video_text import (
+    CaptionBatch,
+    Encoded,
+    FrameBatch,
+    VideoTextModel,
+    cosines,
+    mean_pool,
+)
+
+FRAME, DIFFERENCE = 1, 0  # rows of the table of types
+
+Transform = Callable[[Tensor, Tensor], Tensor]
+"""What stands between f_{t+1} − f_t and the layer norm: differences `[b, T − 1, dim]` and which of them are
+between real frames `[b, T − 1]`, to `[b, T − 1, dim]`."""
+
+
+def difference_tokens(
+    frames: Tensor,
+    mask: Tensor,
+    positions: Tensor,
+    types: Tensor,
+    transform: Transform,
+    norm: Callable[[Tensor], Tensor],
+    *,
+    released: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Frames and their differences in turn, with positions and types: `[b, 2T − 1, dim]`, and their mask.
+
+    Args:
+        frames: `[b, T, dim]`.
+        mask: Real frames `[b, T]`.
+        positions: One row per frame, `[≥ T, dim]`.
+        types: Two rows: difference, frame.
+        transform: See `Transform`.
+        norm: The layer norm over a difference.
+        released: Count the difference between the last real frame and the padding after it as real, as the
+            released code does.
+    """
+    b, count, dim = frames.shape
+    places = positions[:count]
+    own = frames + (places + types[FRAME])
+    between = mask[:, 1:] & mask[:, :-1]
+    made = transform(frames[:, 1:] - frames[:, :-1], mask[:, 1:]) if count > 1 else frames[:, :0]
+    differences = 2 * torch.sigmoid(norm(made)) - 1 + (places[:-1] + types[DIFFERENCE])
+    tokens = torch.stack((own[:, :-1], differences), dim=2).reshape(b, 2 * count - 2, dim)
+    real = torch.stack((mask[:, :-1], mask[:, :-1] if released else between), dim=2).flatten(1)
+    return torch.cat((tokens, own[:, -1:]), dim=1), torch.cat((real, mask[:, -1:]), dim=1)
+
+
+def align_tokens(tokens: Tensor, mask: Tensor, weights: Tensor, centres: Tensor) -> Tensor:
+    """`tokens [n, t, dim]`, `mask [n, t]`, `weights` and `centres` `[k, dim]` to unit vectors `[n, dim]`.
+
+    One product instead of n × t × k × dim differences: Σ_t a_tk (x_t − E_k) = Σ_t a_tk x_t − (Σ_t a_tk) E_k.
+    """
+    shares = (tokens @ weights.T).softmax(dim=-1) * mask[:, :, None]
+    gathered = shares.transpose(1, 2) @ tokens - shares.sum(dim=1)[:, :, None] * centres
+    return normalize(normalize(gathered, dim=-1).mean(dim=1), dim=-1)
+
 
 CENTRE_SPREAD = 1 / 8  # standard deviation of the first centres
 STRIDE = 2  # the alignment block's second stream takes every second frame

@@ -19,9 +19,15 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from wordreel.lab.models.clip.config import Clip4ClipConfig
-from wordreel.lab.models.clip.frame_pooling import cosines, mean_pool
 from wordreel.lab.models.clip.towers import ClipTowers, QuickGELU, Transformer
-from wordreel.lab.models.clip.video_text import CaptionBatch, Encoded, FrameBatch, VideoTextModel
+from wordreel.lab.models.clip.video_text import (
+    CaptionBatch,
+    Encoded,
+    FrameBatch,
+    VideoTextModel,
+    cosines,
+    mean_pool,
+)
 
 MASKED = -1e6  # added to the attention scores of frames that are not there
 EPSILON = 1e-12  # of the heads' norms, published; CLIP's own have 1e-5

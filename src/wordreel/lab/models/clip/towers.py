@@ -13,10 +13,10 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, linear, scaled_dot_product_attention
+from torch.nn.functional import linear, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from wordreel.lab.models.clip.clip_config import Activation, ClipConfig, TextTowerConfig, VisionTowerConfig
+from wordreel.lab.models.clip.config import Activation, ClipConfig, TextTowerConfig, VisionTowerConfig
 
 MAX_LOGIT_SCALE = math.log(100)
 FIRST_LOGIT_SCALE = math.log(1 / 0.07)
@@ -35,17 +35,8 @@ class QuickGELU(nn.Module):
         return x * torch.sigmoid(1.702 * x)
 
 
-class GELU(nn.Module):
-    def __init__(self, approximate: str = "none") -> None:
-        super().__init__()
-        self.approximate = approximate
-
-    def forward(self, x: Tensor) -> Tensor:
-        return gelu(x, approximate=self.approximate)
-
-
 ACTIVATIONS: dict[Activation, Callable[[], nn.Module]] = {
-    "quick_gelu": QuickGELU, "gelu": GELU, "gelu_tanh": partial(GELU, "tanh"),
+    "quick_gelu": QuickGELU, "gelu": nn.GELU, "gelu_tanh": partial(nn.GELU, "tanh"),
 }  # fmt: skip
 
 

@@ -1,11 +1,25 @@
 """TS2-Net (Liu et al., 2022, arXiv 2207.07852). Parameters have the names of the published checkpoints.
 
-    tokens   of each frame from the image tower, whose last blocks shift tokens between frames (`token_shift`)
+    tokens   of each frame from the image tower, whose last blocks shift them between frames (`shift_tokens`)
     chosen   of each frame the class token and the k most telling patches (`token_selection`)
     h        blocks(chosen + positions) + chosen, at the class tokens
-    logits   exp(logit scale) · Σ_f w_f cos(caption, h_f), where w depends on the caption (`frame_weighting`)
+    logits   exp(logit scale) · Σ_f w_f cos(caption, h_f), w depending on the caption
 
 A video therefore has one vector per frame, and no single vector that a search could compare.
+
+**Token shift.** With n tokens per frame (the class token is number 0) and a step of n // 7:
+
+    tokens 1, 1 + step, 1 + 2 step, …  come from the previous frame,
+    tokens 4, 4 + step, 4 + 2 step, …  come from the next frame,
+
+with all their channels; the class token and the other patches stay. The first frame has no previous one and
+the last no next one: they keep their own tokens. Where the two series meet, the next frame's token wins.
+
+**Frame weighting.** A video's frames count by how well they fit the text:
+
+    s_f = cos(text, frame_f),   w = softmax_f(4 s_f / ‖s‖₂),   S = Σ_f w_f s_f
+
+over real frames only. The weights depend on both sides, so there is no single vector per video.
 """
 
 from __future__ import annotations
@@ -17,11 +31,55 @@ from torch.nn.functional import interpolate, normalize
 from wordreel.errors import NextStep, WordreelError
 from wordreel.lab.models.clip.clip4clip import EPSILON, additive_mask, copy_blocks
 from wordreel.lab.models.clip.config import TS2NetConfig
-from wordreel.lab.models.clip.frame_weighting import frame_weighted_cosines
 from wordreel.lab.models.clip.token_selection import TokenSelection
-from wordreel.lab.models.clip.token_shift import shift_tokens
 from wordreel.lab.models.clip.towers import ClipTowers, Transformer
 from wordreel.lab.models.clip.video_text import CaptionBatch, Encoded, FrameBatch, VideoTextModel
+
+DIVISIONS = 7
+FROM_PREVIOUS, FROM_NEXT = 1, 4  # where the two series begin
+
+
+def shift_tokens(tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Shift `tokens [b, frames, n, width]` between the frames.
+
+    Args:
+        tokens: The input of an attention layer, after its layer norm.
+        mask: Real frames `[b, frames]`; a frame then keeps its own token where the neighbour is padding.
+            None: padding is a neighbour like any other, as in the released code.
+    """
+    count = tokens.shape[2]
+    step = max(1, count // DIVISIONS)
+    shifted = tokens.clone()
+    for begin, here, there in (
+        (FROM_PREVIOUS, slice(1, None), slice(None, -1)),
+        (FROM_NEXT, slice(None, -1), slice(1, None)),
+    ):
+        chosen = torch.arange(begin, count, step, device=tokens.device)
+        taken = tokens[:, there, chosen]
+        if mask is not None:
+            taken = torch.where(mask[:, there, None, None], taken, shifted[:, here, chosen])
+        shifted[:, here, chosen] = taken
+    return shifted
+
+
+SHARPNESS = 4.0
+BLOCK = 1 << 26  # numbers in memory at once: captions × videos × frames
+
+
+def frame_weighted_cosines(texts: Tensor, frames: Tensor, mask: Tensor) -> Tensor:
+    """`texts [q, dim]` and `frames [b, f, dim]` of unit length, `mask [b, f]`, to `[q, b]`."""
+    rows = max(1, BLOCK // max(1, mask.numel()))
+    starts = range(0, len(texts), rows)
+    with torch.autocast(texts.device.type, enabled=False):  # as in `frame_pooling.cosines`
+        texts, frames = texts.float(), frames.float()
+        return torch.cat([_block(texts[start : start + rows], frames, mask) for start in starts])
+
+
+def _block(texts: Tensor, frames: Tensor, mask: Tensor) -> Tensor:
+    cosines: Tensor = torch.einsum("qd,bfd->qbf", texts, frames)
+    scaled = SHARPNESS * normalize(cosines * mask, dim=-1)
+    weights = scaled.masked_fill(~mask, torch.finfo(scaled.dtype).min).softmax(dim=-1)
+    return (weights * cosines).sum(dim=-1)
 
 
 class TS2Net(VideoTextModel):

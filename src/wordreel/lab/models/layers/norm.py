@@ -23,16 +23,7 @@ class BatchNorm(nn.BatchNorm1d):
         if not self.training or mask is None:
             flat: Tensor = super().forward(x.reshape(-1, x.shape[-1]))
             return flat.reshape(x.shape)
-        rows = wide(x.reshape(-1, x.shape[-1]))
-        real = mask.reshape(-1, 1)
-        count = real.sum()
-        some = count.clamp(min=1)
-        mean = torch.where(real, rows, 0).sum(dim=0) / some
-        variance = torch.where(real, rows - mean, 0).square().sum(dim=0) / some
-        with torch.no_grad():
-            fair = variance * count / (count - 1).clamp(min=1)
-            self._update_running(mean, fair, torch.where(count > 1, self._momentum, 0.0))
-        return self._scaled(x, mean, variance)
+        return self._scaled(x, *self._moments(x.reshape(-1, x.shape[-1]), mask.reshape(-1, 1)))
 
     def each(self, x: Tensor) -> Tensor:
         """`x [b, k, d]` as k calls with `x[:, 0]`, `x[:, 1]`, … one after the other, in one go."""
@@ -55,6 +46,18 @@ class BatchNorm(nn.BatchNorm1d):
     def _momentum(self) -> float:
         return 0.1 if self.momentum is None else self.momentum
 
+    def _moments(self, x: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and variance of the real rows, over the first dimension; update the running ones."""
+        rows, count = wide(x), real.sum(dim=0)
+        some = count.clamp(min=1)
+        mean = torch.where(real, rows, 0).sum(dim=0) / some
+        variance = torch.where(real, rows - mean, 0).square().sum(dim=0) / some
+        with torch.no_grad():
+            fair = variance * count / (count - 1).clamp(min=1)
+            share = torch.where(count > 1, self._momentum, 0.0).expand_as(mean)
+            self._update_running(mean.flatten(), fair.flatten(), share.flatten())
+        return mean, variance
+
     def _update_running(self, mean: Tensor, variance: Tensor, share: Tensor, calls: int = 1) -> None:
         old_mean, old_variance, seen = self.running_mean, self.running_var, self.num_batches_tracked
         if old_mean is None or old_variance is None or seen is None:
@@ -65,7 +68,8 @@ class BatchNorm(nn.BatchNorm1d):
 
     def _scaled(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
         y = (wide(x) - mean) * torch.rsqrt(variance + self.eps)
-        return (y * self.weight + self.bias).to(x.dtype)
+        weight, bias = self.weight.view(-1, x.shape[-1]), self.bias.view(-1, x.shape[-1])
+        return (y * weight + bias).to(x.dtype)
 
 
 class ExpertNorm(BatchNorm):
@@ -79,17 +83,7 @@ class ExpertNorm(BatchNorm):
         """With `mask [b, m]`, an expert's statistics come from the videos that have it."""
         if not self.training or mask is None:
             return super().forward(x.flatten(1)).reshape(x.shape)
-        rows, real = wide(x), mask[:, :, None]
-        count = real.sum(dim=0)  # [m, 1]
-        some = count.clamp(min=1)
-        mean = torch.where(real, rows, 0).sum(dim=0) / some
-        variance = torch.where(real, rows - mean, 0).square().sum(dim=0) / some
-        with torch.no_grad():
-            fair = variance * count / (count - 1).clamp(min=1)
-            share = torch.where(count > 1, self._momentum, 0.0).expand_as(mean)
-            self._update_running(mean.flatten(), fair.flatten(), share.flatten())
-        y = (rows - mean) * torch.rsqrt(variance + self.eps)
-        return (y * self.weight.view_as(mean) + self.bias.view_as(mean)).to(x.dtype)
+        return self._scaled(x, *self._moments(x, mask[:, :, None]))
 
     def one(self, number: int, x: Tensor) -> Tensor:
         """Expert `number` alone: `x [b, d]`."""

@@ -7,18 +7,43 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from wordreel.errors import WeightsError, WeightsMissing
-from wordreel.lab.models.config import TransformerConfig
+from wordreel.lab.models.config import MINILM, TransformerConfig
+from wordreel.lab.models.text.bert import Bert
+from wordreel.lab.models.text.tokenizers import MINILM_PACKAGE
 from wordreel.runtime.store import WeightStore
 from wordreel.runtime.torch_file import read_state_dict
 from wordreel.types import Float32
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+POSITIONS = "embeddings.position_ids"  # 0, 1, 2, …
 TextNetwork = Literal["bert", "gpt", "gpt2"]
 KINDS: dict[str, TextNetwork] = {"openai-gpt": "gpt", "gpt2": "gpt2", "bert": "bert"}
+
+
+def minilm_weights(store: WeightStore | None = None) -> dict[str, Float32]:
+    """Return the arrays of all-MiniLM-L6-v2 (Wang et al. 2020; Reimers and Gurevych 2019) under BERT's names.
+
+    The pooler is zeros: sentences are means of tokens, and a pack need not carry what nothing reads.
+    """
+    from safetensors.numpy import load_file
+
+    arrays = load_file(str((store or WeightStore()).file(MINILM_PACKAGE, "model.safetensors")))
+    unread = [name for name in arrays if name.startswith("pooler.")]
+    del arrays[POSITIONS]
+    return {**arrays, **{name: np.zeros_like(arrays[name]) for name in unread}}
+
+
+def minilm_network(store: WeightStore | None = None, weights: Mapping[str, Float32] | None = None) -> Bert:
+    """Return MiniLM in evaluation mode, of a store's weights or of these."""
+    network = Bert(MINILM)
+    arrays = minilm_weights(store) if weights is None else weights
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+    return network.eval()
 
 
 def load_pretrained(
@@ -39,9 +64,7 @@ def load_pretrained(
         WeightsMissing: The folder has no weights.
         WeightsError: The weights are of another network.
     """
-    if source == "minilm":
-        from wordreel.lab.models.text.minilm import minilm_weights
-
+    if source == MINILM_PACKAGE:
         arrays = minilm_weights(store) if arrays is None else arrays
         held = {name: torch.from_numpy(array) for name, array in arrays.items()}
     else:

@@ -22,14 +22,51 @@ from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, WeightsError, WeightsMissing
 from wordreel.lab.models.config import TextConfig
-from wordreel.lab.models.text.preprocess import sentence, without_stop_words
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Bool
 from wordreel.util.checksum import file_sha256
 
+_LISTED = """
+a about above after again against all am an and any are as at be because been before being below
+between both but by can could did do does doing down during each few for from further had has have
+having he her here hers herself him himself his how i if in into is it its itself just me more most
+my myself no nor not now of off on once only or other our ours ourselves out over own s same she
+should so some such t than that the their theirs them themselves then there these they this those
+through to too under until up very was we were what when where which while who whom why will with
+would you your yours yourself yourselves
+"""
+STOP = "."
+STOP_WORDS = frozenset(_LISTED.split())
+
+
+def without_stop_words(text: str) -> str:
+    """The words that carry meaning; "." if none do.
+
+    >>> without_stop_words("A man is riding on a horse!"), without_stop_words("to be or not to be")
+    ('man riding horse', '.')
+    """
+    words = ["".join(c for c in word if c.isalnum()) for word in text.split()]
+    content_words = [word for word in words if word and word.lower() not in STOP_WORDS]
+    return " ".join(content_words) or STOP
+
+
+def sentence(text: str, most: int = 0) -> str:
+    """A caption as the multi-modal transformer's authors write it: a capital, a full stop, `most` words.
+
+    >>> sentence("a DOG  runs")
+    'A dog runs.'
+    """
+    words = text.split()
+    line = " ".join(words[:most] if most else words).strip()
+    if not line or line[-1] not in ".?!":
+        line += STOP
+    return line.capitalize()
+
+
 TokenizeFunction = Callable[[Sequence[str]], list[NDArray[Any]]]
 WordPieceFunction = Callable[[Sequence[str]], tuple[list[NDArray[Any]], tuple[int, int]]]
 MAX_CHARACTERS = 20_000
+MINILM_PACKAGE = "minilm"
 
 
 @dataclass(frozen=True)
@@ -140,17 +177,15 @@ class MiniLMTokenizer:
     def __init__(self, store: WeightStore, most: int, batch: int = 64) -> None:
         from tokenizers import Tokenizer
 
-        from wordreel.lab.models.text.minilm import WEIGHTS
-
         self._store, self._batch = store, batch
-        self.fingerprint = store.source_hash(WEIGHTS)[:16]
-        self._tokenizer: Any = Tokenizer.from_file(str(store.file(WEIGHTS, "tokenizer.json")))
+        self.fingerprint = store.source_hash(MINILM_PACKAGE)[:16]
+        self._tokenizer: Any = Tokenizer.from_file(str(store.file(MINILM_PACKAGE, "tokenizer.json")))
         self._tokenizer.enable_truncation(most or 256)
         self._tokenizer.no_padding()
 
     @cached_property
     def _network(self) -> Any:
-        from wordreel.lab.models.text.minilm import minilm_network
+        from wordreel.lab.models.text.pretrained import minilm_network
 
         return minilm_network(self._store)
 
@@ -220,7 +255,7 @@ def _wordpieces(tokenizer: Any, texts: Sequence[str], most: int) -> list[NDArray
 
 
 def _huggingface(text: TextConfig) -> CaptionTokenizer:
-    from wordreel.lab.models.text.huggingface import library
+    from wordreel.lab.models.text.caption_encoder import library
 
     tokenizer = library().AutoTokenizer.from_pretrained(text.source, local_files_only=True)
     most = text.max_tokens or None

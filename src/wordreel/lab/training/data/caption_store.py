@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wordreel.errors import TrainingError
-from wordreel.lab.models.batch import TokenBatch, masked_mean, unit
+from wordreel.lab.models.batch import JointEmbedding, TokenBatch, masked_mean, unit
 from wordreel.lab.models.config import MINILM, TextConfig
-from wordreel.lab.models.joint_embedding import JointEmbedding
 from wordreel.lab.models.text.tokenizers import CaptionTokenizer
 from wordreel.lab.training.data.device_memory import device_for
 from wordreel.lab.training.data.packed import Packed, pack
@@ -135,7 +134,7 @@ def encode_texts(
 
 
 def _on_device(texts: list[str], text: TextConfig, device: torch.device) -> list[NDArray[Any]]:
-    from wordreel.lab.models.text.minilm import minilm_network
+    from wordreel.lab.models.text.pretrained import minilm_network
     from wordreel.lab.models.text.tokenizers import open_tokenizer
 
     numbers = open_tokenizer(replace(text, words="bert", pool="mean", network=MINILM))

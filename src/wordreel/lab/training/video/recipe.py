@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from wordreel.errors import NextStep, TrainingError
-from wordreel.lab.models.clip.clip_config import ClipConfig
-from wordreel.lab.models.clip.config import KINDS, VIT_B_16, VIT_B_32, VideoTextConfig, small_clip
-from wordreel.lab.models.clip.registry import VIDEO_TEXT_MODELS
+from wordreel.lab.models.clip.config import KINDS, VIT_B_16, VIT_B_32, ClipConfig, VideoTextConfig, small_clip
+from wordreel.lab.models.registry import VIDEO_TEXT_MODELS
 from wordreel.lab.training.from_dict import did_you_mean, from_dict
 from wordreel.lab.training.recipe import BaseRecipe, put, read_sections
 from wordreel.lab.training.settings import (

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.backbones.layout import TOKENIZER
+from wordreel.lab.models.build import build
 from wordreel.lab.models.checkpoint import save
-from wordreel.lab.models.clip.build import build_video_text
 from wordreel.lab.models.clip.video_text import CaptionBatch, FrameBatch, VideoTextModel
 from wordreel.lab.training.data.sampler import BatchSampler
 from wordreel.lab.training.distributed import World
@@ -70,7 +70,7 @@ class VideoSession(Session[VideoBatch]):
         self.has_validation = data.val is not None
         run, model = recipe.run, recipe.model
         torch.manual_seed(run.seed)
-        self.module = build_video_text(model)
+        self.module = build(model)
         init_video_text(self.module, recipe.start)
         self.module.to(device).train()
         self.loss: nn.Module = build_loss(recipe.loss).to(device)

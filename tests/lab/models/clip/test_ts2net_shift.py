@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from wordreel.lab.models.clip.token_shift import shift_tokens  # noqa: E402
+from wordreel.lab.models.clip.ts2net import shift_tokens  # noqa: E402
 
 
 def slow_shift(tokens, lengths):

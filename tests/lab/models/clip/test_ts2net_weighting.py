@@ -6,9 +6,9 @@ torch = pytest.importorskip("torch")
 
 from torch.nn.functional import normalize  # noqa: E402
 
-from wordreel.lab.models.clip import frame_weighting  # noqa: E402
-from wordreel.lab.models.clip.frame_pooling import cosines  # noqa: E402
-from wordreel.lab.models.clip.frame_weighting import frame_weighted_cosines  # noqa: E402
+from wordreel.lab.models.clip import ts2net  # noqa: E402
+from wordreel.lab.models.clip.ts2net import frame_weighted_cosines  # noqa: E402
+from wordreel.lab.models.clip.video_text import cosines  # noqa: E402
 
 
 def case():
@@ -46,5 +46,5 @@ def test_padding_has_no_influence_and_blocks_no_seams(monkeypatch):
     texts, frames, mask = case()
     found = frame_weighted_cosines(texts, frames, mask)
     frames[~mask] = 7.0
-    monkeypatch.setattr(frame_weighting, "BLOCK", 2 * mask.numel())
+    monkeypatch.setattr(ts2net, "BLOCK", 2 * mask.numel())
     torch.testing.assert_close(frame_weighted_cosines(texts, frames, mask), found)

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from wordreel.lab.models.clip.temporal_alignment import align_tokens  # noqa: E402
+from wordreel.lab.models.clip.clip2video import align_tokens  # noqa: E402
 
 
 def slow(tokens, weights, centres):

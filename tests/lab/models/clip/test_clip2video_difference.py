@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from wordreel.lab.models.clip.temporal_difference import difference_tokens  # noqa: E402
+from wordreel.lab.models.clip.clip2video import difference_tokens  # noqa: E402
 
 
 def case(frames=4):

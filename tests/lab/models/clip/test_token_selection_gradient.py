@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from wordreel.lab.models.clip.perturbed_topk import hard_topk, perturbed_topk  # noqa: E402
+from wordreel.lab.models.clip.token_selection import hard_topk, perturbed_topk  # noqa: E402
 
 
 def slow_rows(scores, k):

@@ -19,7 +19,7 @@ FEWEST = 2  # queries that have a spread
 
 
 def unlabelled_beta(embedded: EmbeddedBank) -> float:
-    """The β of `hubness.choose_beta_unlabelled` on at most 2,000 queries and 4,000 items, evenly spaced.
+    """Return β of `hubness.choose_beta_unlabelled` on at most 2,000 queries and 4,000 items, evenly spaced.
 
     The choice is cached until the bank changes; new videos alone do not change it.
     """

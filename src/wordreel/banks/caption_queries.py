@@ -15,8 +15,10 @@ from wordreel.types import Int64
 
 @dataclass(frozen=True, eq=False)
 class CaptionQueries:
-    """`texts [queries]`, each asking for video `right[query]` of the gallery. Captions of one video are
-    neighbours; other videos of the library do not compete."""
+    """Hold `texts [queries]`, each asking for video `right[query]` of the gallery.
+
+    Captions of one video are neighbours; other videos of the library do not compete.
+    """
 
     texts: tuple[str, ...]
     right: Int64  # [queries]
@@ -27,8 +29,10 @@ class CaptionQueries:
 
 
 def caption_queries(searcher: Searcher, captions: Mapping[str, Sequence[str]]) -> CaptionQueries:
-    """Match captions to videos by `NamedContents`; files of the same bytes are one video, which all their
-    captions ask for."""
+    """Match captions to videos by `NamedContents`.
+
+    Files of the same bytes are one video, which all their captions ask for.
+    """
     named = NamedContents.of(searcher.store.files())
     column = {content: number for number, content in enumerate(searcher.snapshot.contents())}
     groups: dict[str, list[str]] = {}

@@ -200,7 +200,7 @@ def _rank(
     methods: Sequence[Method],
     on_progress: ProgressCallback | None,
 ) -> list[Ranking]:
-    """The ranking of each method: ranks of the right videos, and the first ten."""
+    """Rank by each method: return ranks of the right videos, and the first ten."""
     norms = _norms(embedded, methods)
 
     def scores_of(start: int, stop: int) -> Iterator[Float32]:
@@ -248,7 +248,7 @@ def _grid(name: str, beta: float | None) -> list[Method]:
 
 
 def _best_of_each(candidates: Sequence[Method], values: Sequence[float]) -> list[int]:
-    """The index of the best candidate of every method, plain first."""
+    """Return the index of the best candidate of every method, plain first."""
     best: dict[str, int] = {}
     for index, method in enumerate(candidates):
         if method.name not in best or values[index] > values[best[method.name]]:
@@ -272,7 +272,7 @@ def _verdict(passed: bool, best: int, chosen: BankCheckRow, plain: BankCheckRow)
 
 
 def as_markdown(report: BankCheck) -> str:
-    """The methods against plain ranking, the same with β chosen without labels, and the confidence."""
+    """Compare methods with plain ranking, also with β chosen without labels, and confidences, in Markdown."""
     lines = [
         f"Bank `{report.bank}` of {report.bank_size} queries, model {report.model}: {report.queries} "
         f"captions of one half of {report.videos} videos; {report.choosing_queries} captions of the other "

@@ -31,7 +31,7 @@ def choose_scoring(
     beta: float | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> Scoring:
-    """The scoring for a query's norm, bank and beta; queries that are not embedded yet are embedded now."""
+    """Return the scoring for a query's norm, bank and beta; embed queries that are not embedded yet."""
     store = searcher.store
     check_norm(norm)
     name = bank or _preferred(store, searcher, list_banks(store))
@@ -64,7 +64,7 @@ def choose_scoring(
 def method_for(
     embedded: EmbeddedBank, name: str, beta: float | None = None, check: SavedCheck | None = None
 ) -> Method:
-    """A method with its β: as given, as the bank's check chose it, or by the label-free rule."""
+    """Return a method with its β: as given, as the bank's check chose it, or by the label-free rule."""
     from wordreel.banks.beta import unlabelled_beta
     from wordreel.hubness import METHODS, make_method
 
@@ -79,7 +79,7 @@ def method_for(
 
 
 def _preferred(store: LibraryStore, searcher: Searcher, banks: Sequence[BankRow]) -> str | None:
-    """The bank whose check passed last; otherwise the largest."""
+    """Return the bank whose check passed last; otherwise the largest."""
     passed = [
         (check.checked_at, row.name)
         for row in banks

@@ -22,7 +22,7 @@ CUT_OFFS = (0.1, 0.2, 0.35, 0.5, 0.7)
 
 
 def auprc(values: Array, right: Bool) -> float | None:
-    """The area under the precision-recall curve, as average precision; None where nothing is right.
+    """Return the area under the precision-recall curve, as average precision; None where nothing is right.
 
         the mean, over the right ones, of the share that is right among all values at least as large
 
@@ -40,7 +40,7 @@ def auprc(values: Array, right: Bool) -> float | None:
 
 
 def auroc(values: Array, right: Bool) -> float | None:
-    """The chance that something right has a larger value than something wrong, ties counting half.
+    """Return the chance that something right has a larger value than something wrong, ties counting half.
 
     >>> auroc(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]))
     0.5
@@ -53,7 +53,9 @@ def auroc(values: Array, right: Bool) -> float | None:
 
 
 def calibration_error(values: Array, right: Bool, bins: int = BINS) -> float:
-    """Expected calibration error: |mean confidence − share right| over bins of equally many hits.
+    """Return the expected calibration error over bins of equally many hits.
+
+    That is |mean confidence − share right|, averaged over the bins.
 
     >>> calibration_error(np.full(4, 0.5), np.array([True, False, True, False]))
     0.0
@@ -132,7 +134,7 @@ def halved(videos: int, right: Int64, halves: int = 4, seed: int = 0) -> Iterato
 
 
 def table(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """The result of `check` as a Markdown table. Numbers are percent."""
+    """Return the result of `check` as a Markdown table, in percent."""
     lines = [
         "| gallery | videos | queries | no answer | top hit right | judged by | pairs AUPRC | top-hit AUROC "
         "| top-hit AUPRC | calibration error |",
@@ -154,7 +156,7 @@ def _percent(value: float | None) -> str:
 
 
 def _sorted(values: Array, right: Bool) -> tuple[Array, Array]:
-    """The values of what is right and of what is wrong, each smallest first."""
+    """Sort the values of what is right and of what is wrong, smallest first."""
     values, right = np.asarray(values), np.asarray(right, bool)
     if values.ndim != 1 or values.shape != right.shape:
         raise QueryError(f"values {values.shape} and labels {right.shape} are not two lists of one length")
@@ -164,7 +166,7 @@ def _sorted(values: Array, right: Bool) -> tuple[Array, Array]:
 
 
 def _mean(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """The mean of every number of some measurements; what is None in one of them is left out."""
+    """Average every number of some measurements; leave out what is None in one of them."""
 
     def average(values: list[Any]) -> Any:
         if isinstance(values[0], dict):

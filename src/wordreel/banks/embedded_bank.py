@@ -33,23 +33,25 @@ class EmbeddedBank:
 
     @staticmethod
     def open(searcher: Searcher, bank: Bank, on_progress: ProgressCallback | None = None) -> EmbeddedBank:
+        """Embed the queries of a bank that are not embedded yet, and return it."""
         return EmbeddedBank(searcher, bank, embed_queries(searcher.store, searcher.model, bank, on_progress))
 
     @property
     def gallery(self) -> Gallery:
+        """Return the embeddings of the items."""
         return self.searcher.snapshot.gallery
 
     def current(self) -> BankEmbeddings:
-        """The embeddings of exactly the bank's queries, in its order."""
+        """Return the embeddings of exactly the bank's queries, in its order."""
         return self.vectors.of(np.array(self.bank.ids, np.int64))
 
     def fit(self, method: Method, fit: FitBank | None = None) -> FittedState:
-        """A method fitted with the bank, from the cache where it can be; `fit` does it somewhere else."""
+        """Fit a method with the bank, or read it from the cache; `fit` fits somewhere else."""
         folder = bank_cache_dir(self.searcher.store, self.searcher.model, self.bank.name)
         return load_or_fit(self.searcher.store, folder, self.bank, self.vectors, self.gallery, method, fit)
 
     def confidence(self) -> SearchConfidence | None:
-        """The confidence of this searcher's hits; None where the bank is too small."""
+        """Return the confidence of this searcher's hits; None where the bank is too small."""
         if len(self.bank) < FEWEST_FOR_CONFIDENCE or not len(self.searcher):
             return None
         fitted = self.fit(StandardScore())
@@ -57,11 +59,11 @@ class EmbeddedBank:
         return SearchConfidence(Confidence(fitted.state, calibration), fitted.rows_of(self.gallery.ids))
 
     def label(self, method: Method) -> str:
-        """The label of scores that are corrected with this bank."""
+        """Return the label of scores that are corrected with this bank."""
         return method.label(self.bank.name, len(self.bank))
 
     def norm(self, method: Method) -> FittedNorm:
-        """A method fitted to this searcher's items with the bank."""
+        """Fit a method to this searcher's items with the bank."""
         if method.name == "none":
             return PLAIN
         check_norm(method.name)
@@ -85,6 +87,7 @@ class SearchConfidence:
     rows: Int64  # where each row of the searcher is in the state; -1 for those that are not live
 
     def __call__(self, scores: Float32, rows: Int64, rivals: RivalScores) -> Float32:
+        """Return the confidence of each hit, from its score, its row and its rivals."""
         if not len(rows):
             return np.zeros(0, np.float32)
         known = self.confidence.rivals(

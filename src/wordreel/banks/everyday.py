@@ -15,7 +15,7 @@ ANIMALS_EACH = 5
 
 
 def queries() -> list[str]:
-    """The whole list: every action with two subjects and alone, animals, scenes, keywords and wishes.
+    """Return the whole list: actions with two subjects and alone, animals, scenes, keywords and wishes.
 
     >>> texts = queries()
     >>> len(texts) > 900, "a busy crossing" in texts, len(texts) == len(set(texts))

@@ -14,7 +14,7 @@ AT_ONCE = 64  # queries
 
 
 def example_queries(embedded: EmbeddedBank, count: int = 6) -> list[str]:
-    """The queries of a bank whose best answers are surest, at most one for each video; best first.
+    """Return the queries of a bank whose best answers are surest, best first, at most one for each video.
 
     Cost O(bank · sample): a large library is judged by its sample of videos. Spoken and on-screen words give
     no bonus here.

@@ -51,7 +51,7 @@ class FittedState:
         return find_ids(self.items, ids)
 
     def bias(self, ids: Int64) -> Float32:
-        """What the index subtracts, for clips in this order; 0 for those that are not in the state."""
+        """Return what the index subtracts, for clips in this order; 0 for those not in the state."""
         rows = self.rows_of(ids)
         return np.where(rows >= 0, self.state.bias()[rows], np.float32(0))
 
@@ -86,7 +86,7 @@ def load_or_fit(
     method: Method,
     fit: FitBank | None = None,
 ) -> FittedState:
-    """The state of `method` for this bank and gallery: from the cache, brought up to date, or fitted."""
+    """Return the state of `method` for a bank and gallery: from the cache, brought up to date, or fitted."""
     path = folder / file_name(method)
     before = _read(path, method)
     now = update_or_fit(before, bank, vectors, gallery, method, fit)
@@ -132,7 +132,7 @@ def update_or_fit(
 
 
 def fit_queries(queries: Int64, vectors: BankEmbeddings, gallery: Gallery, method: Method) -> State:
-    """The state of one method, fitted from the start to these queries of a bank."""
+    """Fit one method from the start to these queries of a bank."""
     return _fit_many(queries, vectors, gallery, [method])[0]
 
 
@@ -218,7 +218,7 @@ def file_name(method: Method) -> str:
 
 
 def _read(path: Path, method: Method) -> FittedState | None:
-    """A cached state; None if there is none or it is not whole."""
+    """Read a cached state; None if there is none or it is not whole."""
     try:
         state = load_state(path)
     except HubnessError:

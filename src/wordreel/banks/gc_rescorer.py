@@ -17,15 +17,19 @@ MOST_CACHED = 50_000_000  # similarities, 200 MB
 
 @dataclass(frozen=True, eq=False)
 class GCRescorer:
-    """Globally corrected scores of candidates: minus the number of bank queries that the item likes better,
-    plus the similarity squeezed into (0, 1) to break ties. Cost O(bank · candidates) a query, unless the
-    sorted bank of all items is `whole`, O(bank · items) memory, as for many queries at once."""
+    """Score candidates by globally corrected retrieval.
+
+    The score is minus the number of bank queries that the item likes better, plus the similarity squeezed
+    into (0, 1) to break ties. Cost O(bank · candidates) a query, unless the sorted bank of all items is
+    `whole`, O(bank · items) memory, as for many queries at once.
+    """
 
     bank: BankEmbeddings
     gallery: Gallery
     whole: SortedColumns | None = None
 
     def columns(self, rows: Int64) -> SortedColumns:
+        """Return the sorted bank similarities of some items."""
         if self.whole is not None:
             return replace(self.whole, sorted=self.whole.sorted[rows])
         source = mixtures(
@@ -40,6 +44,7 @@ class GCRescorer:
         return replace(self, whole=self.columns(np.arange(len(self.gallery.ids))))
 
     def __call__(self, scores: Float32, rows: Int64) -> Float64:
+        """Score some items `rows` by their plain `scores`."""
         wide = scores.astype(np.float64)
         greater = self.columns(rows).greater(scores)
         return np.asarray(0.5 + wide / (2 + 2 * np.abs(wide)) - greater, np.float64)

@@ -44,9 +44,11 @@ class OpenModel:
 
     @classmethod
     def of(cls, store: LibraryStore, weights: WeightStore, model: Model) -> OpenModel:
+        """Describe the model of a library, for workers to open."""
         return cls(store.path, weights.root, in_use(store), model.fingerprint)
 
     def __call__(self) -> Model:
+        """Open the model, and check that it is the same here."""
         model = open_named(self.library, WeightStore(self.weights), self.key)
         if model is None or model.fingerprint != self.fingerprint:
             raise WeightsError(
@@ -69,6 +71,7 @@ class LibraryWorkers:
     def of(
         cls, executor: Executor, store: LibraryStore, weights: WeightStore, model: Model
     ) -> LibraryWorkers:
+        """Share the model of a library with workers."""
         return cls(executor, store, model, OpenModel.of(store, weights, model))
 
     def embed_videos(self, videos: Iterable[tuple[str, Sequence[Clip]]]) -> Iterator[tuple[Float32, Bool]]:

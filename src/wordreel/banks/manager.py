@@ -41,11 +41,11 @@ class BankManager:
         return bank_store.list_banks(self._store)
 
     def show(self, name: str) -> Bank:
-        """A bank with its queries."""
+        """Return a bank with its queries."""
         return bank_store.read_bank(self._store, name)
 
     def last_check(self, name: str) -> SavedCheck | None:
-        """The last check with the library's model, also if the bank has changed since."""
+        """Return the last check with the library's model, also if the bank has changed since."""
         return bank_store.read_check(self._store, name, self._model().fingerprint)
 
     def build(

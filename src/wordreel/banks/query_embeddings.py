@@ -39,21 +39,21 @@ class BankEmbeddings:
     weights: Float32
 
     def of(self, ids: Int64) -> BankEmbeddings:
-        """The embeddings of these queries, in this order; a KeyError if one is missing."""
+        """Return the embeddings of these queries, in this order; raise KeyError if one is missing."""
         row_of = {int(number): row for row, number in enumerate(self.ids)}
         rows = np.array([row_of[int(number)] for number in ids], np.int64)
         return BankEmbeddings(np.asarray(ids, np.int64), self.vectors[rows], self.weights[rows])
 
 
 def bank_cache_dir(store: LibraryStore, model: Model, bank: str) -> Path:
-    """The cache of a bank under a model."""
+    """Return the cache folder of a bank under a model."""
     return store.cache / FOLDER / model.fingerprint / hashlib.sha256(bank.encode()).hexdigest()[:16]
 
 
 def embed_queries(
     store: LibraryStore, model: Model, bank: Bank, on_progress: ProgressCallback | None = None
 ) -> BankEmbeddings:
-    """The embeddings of all queries of a bank (and perhaps of some removed ones); encodes only new ones."""
+    """Return the embeddings of all queries of a bank (and perhaps of removed ones); encode only new ones."""
     path = bank_cache_dir(store, model, bank.name) / "queries.safetensors"
     known = _read(path, model)
     there = set(known.ids.tolist())

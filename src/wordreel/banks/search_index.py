@@ -60,7 +60,7 @@ def build_index(
 
 
 def text_sample(store: LibraryStore, model: Model) -> QuerySample:
-    """Queries of the largest bank; everyday ones where there is none."""
+    """Return queries of the largest bank; everyday ones where there is none."""
     from wordreel.banks import everyday
 
     if sample := bank_sample(store, model):

@@ -24,7 +24,7 @@ class BankQueries:
 
 
 def builtin() -> BankQueries:
-    """The list of everyday queries."""
+    """Return the list of everyday queries."""
     return BankQueries(tuple(everyday.queries()), f"wordreel's {everyday.NAME} queries")
 
 
@@ -35,7 +35,7 @@ def from_captions(captions: Mapping[str, Sequence[str]], name: str, split: str =
 
 
 def from_log(path: str) -> BankQueries:
-    """A query log: one query a line, or one JSON object a line with its `query`; `-` is standard input."""
+    """Read a query log: a query a line, or a JSON object a line with its `query`; `-` is standard input."""
     name = "standard input" if path == "-" else Path(path).name
     try:
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()

@@ -1,0 +1,1 @@
+"""The clips and queries of the demo."""

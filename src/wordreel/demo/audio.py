@@ -35,7 +35,7 @@ def speak(text: str) -> tuple[NDArray[np.float32], int] | None:
 
 
 def _read(data: bytes) -> tuple[NDArray[np.float32], int]:
-    """Samples from a WAV stream, or from a line with the rate and raw 16-bit samples."""
+    """Read samples from a WAV stream, or from a line with the rate and raw 16-bit samples."""
     if data.startswith(b"RIFF"):
         with wave.open(io.BytesIO(data)) as recording:
             rate, raw = recording.getframerate(), recording.readframes(len(data))
@@ -47,7 +47,7 @@ def _read(data: bytes) -> tuple[NDArray[np.float32], int]:
 
 
 def sea_sound(seconds: float, rate: int = 22_050, seed: int = 0) -> NDArray[np.float32]:
-    """The sea, as smoothed noise that swells and ebbs: `(quiet + max(0, sin)²) · noise`, at most 0.7."""
+    """Make the sound of the sea: swelling noise, `(quiet + max(0, sin)²) · noise`, at most 0.7."""
     t = np.arange(int(seconds * rate)) / rate
     kernel = np.exp(-np.arange(400) / SMOOTHING)
     noise = np.convolve(np.random.default_rng(seed).normal(size=len(t)), kernel / kernel.sum(), "same")

@@ -38,7 +38,7 @@ def write_film(
 
 
 def read_picture(path: Path) -> Picture:
-    """A sample picture as RGB."""
+    """Read a sample picture as RGB."""
     from wordreel import media
 
     picture: Picture = media.frames(path, short_side=2048).images[0]
@@ -46,7 +46,7 @@ def read_picture(path: Path) -> Picture:
 
 
 def drift(picture: Picture, seconds: float) -> Iterator[Picture]:
-    """A slow push into a picture, the way documentaries show photographs."""
+    """Push slowly into a picture, the way documentaries show photographs."""
     import cv2
 
     count = round(seconds * RATE)

@@ -74,16 +74,18 @@ class ClipColumns:
 
     @property
     def video(self) -> NDArray[np.int32]:
+        """Return the number of each clip's video."""
         return np.asarray(self.clips["video"])
 
     def content(self, video: int) -> str:
+        """Return the content of a video."""
         try:
             return bytes(self.contents[video]).decode("ascii")
         except (IndexError, UnicodeDecodeError) as error:
             raise damaged_columns(error) from None
 
     def numbers(self, contents: Sequence[str]) -> Int64:
-        """The number of each content; -1 where no clip of it is embedded."""
+        """Return the number of each content; -1 where no clip of it is embedded."""
         if not len(self.contents) or not contents:
             return np.full(len(contents), NO_VIDEO, np.int64)
         wanted = _hashes(contents, self.contents.dtype.itemsize)
@@ -96,7 +98,7 @@ class ClipColumns:
         return np.where(same, numbers, NO_VIDEO).astype(np.int64)
 
     def clip(self, row: int) -> StoredClip:
-        """The record of one clip."""
+        """Return the record of one clip."""
         start, end, video, shot, whole = self.clips[row].item()
         return StoredClip(int(self.ids[row]), self.content(video), start, end, bool(whole), shot)
 
@@ -126,7 +128,7 @@ class ColumnCache:
         self.folder = folder / FOLDER
 
     def load(self) -> ClipColumns:
-        """The columns of all embedded clips, current with the catalogue; saved unless that is impossible."""
+        """Return the columns of all embedded clips, current with the catalogue, and save them if possible."""
         if not len(self.ids):  # perhaps nothing was ever embedded: columns alone would look broken
             return self._build()
         known = self._read()
@@ -247,7 +249,7 @@ class ColumnCache:
                     path.unlink(missing_ok=True)
 
     def _read(self) -> _Manifest | None:
-        """The manifest, if it is of these embeddings."""
+        """Return the manifest, if it is of these embeddings."""
         try:
             raw = json.loads((self.folder / "manifest.json").read_bytes())
             found = _Manifest(**{**raw, "checksums": tuple(raw["checksums"])})
@@ -257,7 +259,7 @@ class ColumnCache:
             return None
 
     def _map(self, known: _Manifest) -> ClipColumns | None:
-        """The files of a manifest; None if one is missing or too short."""
+        """Map the files of a manifest; None if one is missing or too short."""
         dtypes: tuple[np.dtype[Any], ...] = (
             CLIP,
             np.dtype(f"S{known.width}"),
@@ -289,7 +291,7 @@ def _arrays(columns: ClipColumns) -> tuple[NDArray[Any], ...]:
 
 
 def _with_contents(before: ClipColumns, new: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """The two arrays of contents with new ones at the end."""
+    """Return the two arrays of contents with new ones at the end."""
     added = _hashes(new, before.contents.dtype.itemsize)
     order = np.argsort(added, kind="stable")
     at = np.searchsorted(before.contents, added[order], sorter=before.by_content)
@@ -306,7 +308,7 @@ def _hashes(contents: Sequence[str], width: int) -> NDArray[np.bytes_]:
 
 
 def _rows_of(ids: Int64, wanted: Sequence[int]) -> Int64:
-    """The rows of some ids, those that there are."""
+    """Return the rows of those ids that there are."""
     if not wanted or not len(ids):
         return np.zeros(0, np.int64)
     few = np.unique(np.array(wanted, np.int64))

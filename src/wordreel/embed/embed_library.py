@@ -23,7 +23,7 @@ EmbedVideos = Callable[[Iterable[tuple[str, Sequence[Clip]]]], Iterable[tuple[Fl
 
 
 def embedding_cache(store: LibraryStore, model: Model) -> EmbeddingCache:
-    """The embeddings of this model in this library."""
+    """Return the embeddings of this model in this library."""
     return EmbeddingCache(store, model.fingerprint, model.experts, model.dim)
 
 
@@ -110,18 +110,20 @@ def _refuse_broken(store: LibraryStore, model: Model, contents: Iterable[str]) -
 
 
 def tracks_of(store: LibraryStore, model: Model, content: str) -> dict[str, Track]:
-    """The tracks of one video that the model reads."""
+    """Return the tracks of one video that the model reads."""
     return tracks_of_all(store, model, [content])[0]
 
 
 def tracks_of_all(store: LibraryStore, model: Model, contents: Sequence[str]) -> list[dict[str, Track]]:
-    """The tracks of each video that the model reads."""
+    """Return the tracks of each video that the model reads."""
     return store.present_tracks(contents, model.track_experts, model.track_fingerprints)
 
 
 def check_model_fits(store: LibraryStore, model: Model) -> None:
-    """Raise a `QueryError` if all items were imported with features that the model does not read, if no item
-    was seen by the version of an expert that the model reads, or if there is nothing else that it reads.
+    """Raise a `QueryError` where the model reads nothing that the library has.
+
+    That is: all items were imported with features of other models, no item was seen by the version of an
+    expert that the model reads, or there is nothing else that it reads.
 
     Every item would score the same; a ranking of that would look like an answer.
     """
@@ -149,7 +151,7 @@ def check_model_fits(store: LibraryStore, model: Model) -> None:
 
 
 def outdated_error(store: LibraryStore, model: Model) -> QueryError | None:
-    """What to say of a library that was added before wordreel had the eyes of its model.
+    """Return what to say of a library that was added before wordreel had the eyes of its model.
 
     Its pictures are found by other rows alone until the files are added again.
     """

@@ -42,10 +42,12 @@ class Gallery:
 
     @property
     def live_rows(self) -> NDArray[np.int64]:
+        """Return the rows of clips that are still in the library."""
         return np.arange(len(self)) if self.live is None else np.flatnonzero(self.live)
 
     @property
     def live_ids(self) -> NDArray[np.int64]:
+        """Return the ids of clips that are still in the library."""
         return self.ids if self.live is None else self.ids[self.live]
 
     def __len__(self) -> int:
@@ -114,7 +116,7 @@ class EmbeddingCache:
                 raise disk_error(self.folder, error) from error
 
     def load(self) -> Gallery:
-        """The embeddings of all clips still in the library, copied if some clips are gone."""
+        """Return the embeddings of all clips still in the library, copied if some clips are gone."""
         whole, columns = self.open()
         if not len(columns.dead):
             return whole
@@ -146,8 +148,7 @@ class EmbeddingCache:
         self._rewrite(whole, ~np.isin(whole.ids, np.asarray(list(ids), np.int64)))
 
     def compact(self, waste: float = 0.0) -> int:
-        """Remove the rows of clips no longer in the library, if they are more than this share of all rows;
-        returns how many it removed."""
+        """Remove the rows of clips that are gone, if they are more than this share; return how many."""
         whole, columns = self.open()
         if len(columns.dead) <= waste * len(whole):
             return 0
@@ -224,7 +225,7 @@ class EmbeddingCache:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a cache; None if it is missing or cannot be read."""
+    """Read the manifest of a cache; None if it is missing or cannot be read."""
     try:
         raw = json.loads((folder / "manifest.json").read_bytes())
         sums = [int(c) for c in raw["checksums"]]
@@ -241,7 +242,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def open_gallery(folder: Path, now: Manifest) -> Gallery:
-    """The valid rows of a cache, memory-mapped."""
+    """Map the valid rows of a cache into memory."""
     shape = (now.rows, len(now.experts), now.dim)
     if not now.rows:
         return Gallery(np.zeros(0, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], bool))
@@ -269,7 +270,7 @@ def _file(folder: Path, part: str, generation: int) -> Path:
 
 
 def caches(store: LibraryStore) -> list[Path]:
-    """The folder of every model's cache."""
+    """Return the folder of every model's cache."""
     return sorted(p for p in (store.cache / FOLDER).glob("*") if p.is_dir())
 
 
@@ -287,6 +288,7 @@ def _damaged(folder: Path) -> LibraryError:
 
 
 def mismatch(have: str, other: str) -> FingerprintMismatch:
+    """Return the error for embeddings of another model."""
     return FingerprintMismatch(f"the stored embeddings are by {have}, not by {other}", REINDEX)
 
 

@@ -28,7 +28,7 @@ class ModelChoice:
 
 
 def model_choices(store: LibraryStore, weights: WeightStore) -> list[ModelChoice]:
-    """The built-in models, the library's own, the installed backbones, and those that can be downloaded."""
+    """List the built-in models, the library's own, the installed backbones, and those to download."""
     used = model_store.in_use(store)
     choices = [ModelChoice(name, name, "built-in", TITLE, name == used) for name in model_store.BUILT_IN]
     for own in model_store.stored_models(store):

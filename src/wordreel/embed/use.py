@@ -63,9 +63,12 @@ def use(
     Interrupted or killed, the old model stays in use, and the same call resumes.
 
     Args:
+        store: The library.
+        weights: The weights of this machine.
         name_or_path: "joint", a backbone (its name, a file, a folder or a hub id), a folder with a
             checkpoint, a published checkpoint of CE, MoEE or MMT, or the name or fingerprint of a model that
             the library has.
+        on_progress: Called with the progress of a download, of the extraction and of embedding.
         conversion: How to convert a published checkpoint.
         confirm_download: Asked before a backbone is downloaded; None refuses.
         precision: Which of a backbone's published files are used.
@@ -112,7 +115,7 @@ def _save(store: LibraryStore, weights: WeightStore, checkpoint: CheckpointModel
 
 @contextmanager
 def _converted(store: LibraryStore, path: Path, options: ConversionOptions) -> Iterator[Path]:
-    """A published checkpoint as a checkpoint folder, for as long as the library takes to copy it."""
+    """Yield a published checkpoint as a checkpoint folder, for as long as the library copies it."""
     folder = store.path / CONVERTED
     shutil.rmtree(folder, ignore_errors=True)  # of a conversion that was killed
     try:
@@ -123,7 +126,7 @@ def _converted(store: LibraryStore, path: Path, options: ConversionOptions) -> I
 
 
 def library_names(store: LibraryStore, family: str, dims: Mapping[str, int]) -> dict[str, str]:
-    """The names that a library has for the experts of a published checkpoint of a family ("ce", "mmt", …).
+    """Return a library's names for the experts of a published checkpoint of a family ("ce", "mmt", …).
 
     Imported features have the layout's name before theirs (`ce/audio`): the layout that has most of the
     experts in their sizes is taken, the family's own among equals.
@@ -156,7 +159,7 @@ def switch(
 
 
 def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
-    """What a model will miss, in words; an error where it would see nothing, or features of another shape."""
+    """Say what a model will miss; raise where it would see nothing, or features of another shape."""
     dims = store.track_dims()
     wrong = {name: dim for name, dim in model.track_dims.items() if dims.get(name, {dim}) != {dim}}
     if wrong:
@@ -179,7 +182,7 @@ def check_experts(store: LibraryStore, model: CheckpointModel) -> list[str]:
 
 
 def models(store: LibraryStore, weights: WeightStore) -> list[ModelRow]:
-    """The built-in models, the installed backbones, the library's own, and whatever else has embedded it."""
+    """List the built-in models, the installed backbones, the library's own, and others that embedded it."""
     used = model_store.in_use(store)
     known = (*model_store.BUILT_IN, *backbones.installed(weights))
     names = {_fingerprint_of(store, weights, name): name for name in known}
@@ -196,7 +199,7 @@ def models(store: LibraryStore, weights: WeightStore) -> list[ModelRow]:
 
 
 def _embedded(store: LibraryStore, fingerprint: str, clips: int) -> tuple[tuple[str, ...], int]:
-    """The rows of a model's embeddings, and how many clips have none."""
+    """Return the rows of a model's embeddings, and how many clips have none."""
     manifest = next((read_manifest(f) for f in caches(store) if f.name == fingerprint), None)
     if manifest is None:
         return (), clips
@@ -208,7 +211,7 @@ def _embedded(store: LibraryStore, fingerprint: str, clips: int) -> tuple[tuple[
 
 
 def _find_model(store: LibraryStore, weights: WeightStore, name_or_path: str) -> CheckpointModel:
-    """The checkpoint in a folder, or one of the library's own by its name or fingerprint."""
+    """Return the checkpoint in a folder, or one of the library's own by its name or fingerprint."""
     path = Path(name_or_path).expanduser()
     if path.is_dir():
         return model_store.open_checkpoint(model_store.find_checkpoint(path), weights)
@@ -250,7 +253,7 @@ def _is_backbone(store: LibraryStore, weights: WeightStore, name_or_path: str) -
 
 
 def _fingerprint_of(store: LibraryStore, weights: WeightStore, name: str) -> str:
-    """The fingerprint of a built-in model or a backbone; its name where its weights are not here."""
+    """Return the fingerprint of a built-in model or a backbone; its name where its weights are not here."""
     try:
         return model_store.open_model(store, weights, name).fingerprint
     except WordreelError:

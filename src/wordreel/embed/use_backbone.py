@@ -54,6 +54,8 @@ def prepare_backbone(
     """Install a backbone and extract the frame embeddings that the library lacks.
 
     Args:
+        store: The library.
+        weights: The weights of this machine.
         source: A name of `backbones.NAMED` or of an installed backbone, a file, a folder or a hub id.
         on_progress: Called with `Progress` of the download and `AddProgress` of the extraction.
         confirm_download: Asked before a download; None refuses.

@@ -21,7 +21,7 @@ THRESHOLD = 0.46  # which one in 10,000 pairs of strangers reaches: results/peop
 def group_faces(
     vectors: Float32, groups: Int64, apart: Int64, edited: Sequence[int], threshold: float = THRESHOLD
 ) -> Int64:
-    """The group of each face.
+    """Return the group of each face.
 
     Args:
         vectors: `[faces, dim]`, unit.
@@ -50,7 +50,7 @@ def group_faces(
 
 
 def candidate_groups(vectors: Float32, groups: Int64, new: Float32, threshold: float = THRESHOLD) -> Int64:
-    """The known groups that new faces can change: those alike enough to one of them.
+    """Return the known groups that new faces can change: those alike enough to one of them.
 
     Two groups were apart before, and a mean over new faces is above the threshold only if one of them is, so
     the others stay as they are.

@@ -36,7 +36,7 @@ class FaceSpan:
 
 
 def face_spans(track: Track, still: bool = False) -> list[FaceSpan]:
-    """The faces of a track, in order of their start; of a still picture every row is one."""
+    """Return the faces of a track, in order of their start; of a still picture every row is one."""
     spans: list[list[int]] = []
     times = track.times[:, 0]
     for time in np.unique(times):

@@ -50,7 +50,7 @@ def update_groups(store: LibraryStore, on_progress: ProgressCallback | None = No
 
 
 def _spans(store: LibraryStore, content: str) -> list[FaceSpan]:
-    """The faces of a content; a track's last row may stand for seconds that the content does not have."""
+    """Return the faces of a content, none later than its end."""
     track, info = store.track(content, EXPERT), store.info(content)
     if not isinstance(track, Track) or info is None:
         return []
@@ -85,7 +85,7 @@ def _group(store: LibraryStore, batch: Sequence[tuple[str, str, list[FaceSpan]]]
 
 
 def _candidates(store: LibraryStore, fresh: Float32) -> tuple[list[tuple[Any, ...]], Float32]:
-    """The faces of the groups that new ones can change, and their vectors `[faces, dim]`."""
+    """Return the faces of the groups that new ones can change, and their vectors `[faces, dim]`."""
     rows = store.catalogue.rows(
         "SELECT id, content, person, start, end, vector FROM person_faces ORDER BY id"
     )

@@ -156,7 +156,7 @@ def _valid_rows(similarities: Array, captions: Captions) -> Iterator[tuple[Int64
 
 
 def _groups(blocks: Iterator[tuple[Int64, Array]]) -> Iterator[Array]:
-    """The largest of each group's rows, in blocks; a group may begin in one block and end in another."""
+    """Yield the largest of each group's rows, in blocks; a group may begin in one and end in another."""
     held: Array | None = None
     holder = -1
     for owner, rows in blocks:
@@ -188,7 +188,7 @@ def best_own_ranks(rows: Array, owner: Int64, first: int = 0) -> Float64:
 
 
 def row_blocks(matrix: Array, size: int = BLOCK) -> Iterator[tuple[slice, Array]]:
-    """Views of some rows at a time, of about `size` numbers."""
+    """Yield views of some rows at a time, of about `size` numbers."""
     step = max(1, size // max(1, matrix.shape[1]))
     for start in range(0, len(matrix), step):
         yield slice(start, min(start + step, len(matrix))), matrix[start : start + step]
@@ -199,7 +199,7 @@ def _lies_by_column(matrix: Array) -> bool:
 
 
 def _checked(similarities: Array, captions: Captions) -> Array:
-    """The plain array, since slices of a mapped one are slow to make; nothing is copied."""
+    """Return the plain array, since slices of a mapped one are slow to make; nothing is copied."""
     shape = (len(captions), captions.videos)
     if similarities.shape != shape:
         raise EvaluationError(

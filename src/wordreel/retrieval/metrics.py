@@ -49,7 +49,7 @@ class RetrievalMetrics:
     queries: int
 
     def table(self, names: Sequence[str] = tuple(NAMES)) -> dict[str, float]:
-        """The metrics under the short names of the published tables.
+        """Return the metrics under the short names of the published tables.
 
         >>> retrieval_metrics(np.array([1.0, 4.0])).table(["R1", "MdR"])
         {'R1': 50.0, 'MdR': 2.5}
@@ -69,7 +69,7 @@ def hits_at(ranks: Float64, k: int) -> Bool:
 
 
 def answered(ranks: Float64) -> Float64:
-    """The ranks of queries that have a right answer: NaN stands for those that have none.
+    """Return the ranks of queries that have a right answer: NaN stands for those that have none.
 
     >>> answered(np.array([2.0, np.nan])).tolist()
     [2.0]
@@ -129,7 +129,7 @@ class Metric:
     bounded: bool = True  # defined for an answer that was not retrieved
 
     def compute(self, ranks: Float64) -> Float64:
-        """The metric over these ranks."""
+        """Compute the metric over these ranks."""
         if self.parts is None:
             return np.asarray(np.median(ranks))
         return self.value(self.parts(ranks).sum(axis=0) / len(ranks))

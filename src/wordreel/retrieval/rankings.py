@@ -47,6 +47,7 @@ class Ranking:
 
     @property
     def metrics(self) -> RetrievalMetrics:
+        """Return the figures of the ranking."""
         return retrieval_metrics(self.ranks)
 
     @property
@@ -56,19 +57,22 @@ class Ranking:
 
     @property
     def hubness(self) -> Hubness:
+        """Return how unevenly items are retrieved."""
         return measure_hubness(self.best[self.answered], self.k, self.items)
 
     def only(self, queries: Bool) -> Ranking:
-        """The same ranking of some of the queries: the others have no right answer."""
+        """Return the same ranking of some of the queries; the others have no right answer."""
         return replace(self, ranks=np.where(queries, self.ranks, np.nan))
 
 
 class RightAnswers(Protocol):
     """Which items answer each query."""
 
-    def ranks(self, scores: Array, start: int) -> Float64: ...
+    def ranks(self, scores: Array, start: int) -> Float64:
+        """Return the rank of the right answer of each query, from `start` on."""
 
-    def margins(self, scores: Array, start: int, best: Int64) -> Float64: ...
+    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
+        """Return how far the right answer lies above the best wrong one."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,11 @@ class RightItem:
     right: Int64
 
     def ranks(self, scores: Array, start: int) -> Float64:
+        """Return the rank of the right item of each query, from `start` on."""
         return ranks_of(scores, self.right[start : start + len(scores)])
 
     def margins(self, scores: Array, start: int, best: Int64) -> Float64:
+        """Return how far the right item lies above the best wrong one."""
         if best.shape[1] < 2:
             return np.zeros(len(scores))
         right = self.right[start : start + len(scores)]
@@ -96,9 +102,11 @@ class OwnItems:
     owner: Int64
 
     def ranks(self, scores: Array, start: int) -> Float64:
+        """Return the rank of the best own item of each query, from `start` on."""
         return best_own_ranks(scores, self.owner, start)
 
     def margins(self, scores: Array, start: int, best: Int64) -> Float64:
+        """Return zeros: a query has several right items."""
         return np.zeros(len(scores))
 
 
@@ -109,10 +117,12 @@ class OwnGroups:
     owner: Int64
 
     def ranks(self, scores: Array, start: int) -> Float64:
+        """Return the rank of the own group of each query, from `start` on."""
         videos, starts = np.unique(self.owner, return_index=True)
         return best_own_ranks(np.fmax.reduceat(scores, starts, axis=1), videos, start)
 
     def margins(self, scores: Array, start: int, best: Int64) -> Float64:
+        """Return zeros: a query has several right items."""
         return np.zeros(len(scores))
 
 

@@ -18,7 +18,7 @@ SIGMAS = 4  # how far from the middle a median is looked for first
 
 
 def draws(units: int, samples: int, rng: np.random.Generator) -> Iterator[Float64]:
-    """`[some samples, units]`: how often each unit is drawn when as many are drawn as there are."""
+    """Yield `[some samples, units]`: how often each unit is drawn when as many are drawn as there are."""
     step = max(1, CHUNK // units)
     for start in range(0, samples, step):
         rows = min(step, samples - start)
@@ -32,7 +32,7 @@ def all_ways(units: int, samples: int) -> bool:
 
 
 def swaps(units: int, samples: int, rng: np.random.Generator) -> Iterator[Float64]:
-    """`[some samples, units]`: which units swap; every way once where `all_ways`, else at random."""
+    """Yield `[some samples, units]`: which units swap; every way once where `all_ways`, else at random."""
     exact = all_ways(units, samples)
     total = 2**units if exact else samples
     step = max(1, CHUNK // max(1, units))
@@ -67,7 +67,7 @@ class WeightedMedian:
         self.before, self.total = self._slope(slice(0, self.near.start)), self._slope(self.all)
 
     def of(self, weights: Float64) -> Float64:
-        """`[samples]` medians for `weights [samples, units]`."""
+        """Return `[samples]` medians for `weights [samples, units]`."""
         total = self._count(weights, self.total)
         middle = self._within(weights, self.near, self._count(weights, self.before), total)
         far = np.isnan(middle)
@@ -83,7 +83,7 @@ class WeightedMedian:
         return np.asarray(weights @ slope[0] + slope[1])
 
     def _within(self, weights: Float64, span: slice, before: Float64, total: Float64) -> Float64:
-        """The medians that lie in this span of the ranks in order; NaN for others."""
+        """Return the medians that lie in this span of the ranks in order; NaN for others."""
         counts = self.base[span] + self.sign[span] * weights[:, self.unit[span]]
         reached = np.cumsum(counts, axis=1) + before[:, None]
         middle = np.full(len(weights), np.nan)

@@ -118,7 +118,7 @@ def _pair(
 def _bootstrap(
     measure: Metric, pairs: Float64, unit: Int64, units: int, samples: int, rng: np.random.Generator
 ) -> Float64:
-    """`[samples]` differences over units drawn with replacement."""
+    """Return `[samples]` differences over units drawn with replacement."""
     if measure.parts is None:
         a_median, b_median = (WeightedMedian(ranks, unit, units) for ranks in pairs)
         return np.concatenate([b_median.of(w) - a_median.of(w) for w in draws(units, samples, rng)])

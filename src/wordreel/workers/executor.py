@@ -41,6 +41,7 @@ class Outcome:
 
     @classmethod
     def of(cls, function: Callable[..., Any], *args: Any, **options: Any) -> Outcome:
+        """Call a function, and return its result or its error."""
         try:
             return cls(function(*args, **options))
         except Exception as error:
@@ -133,7 +134,7 @@ class Executor:
             return value
 
     def map(self, function: Callable[..., T], items: Iterable[tuple[Any, ...]]) -> Iterator[T]:
-        """The results of a function over tuples of arguments, in order; few are computed ahead."""
+        """Yield the results of a function over tuples of arguments, in order; few are computed ahead."""
         pending: deque[Future[T]] = deque()
         threads = ThreadPoolExecutor(self.count)
         try:

@@ -8,7 +8,7 @@ LOCAL, RAY = "local", "ray"
 
 
 def open_executor(on: str, count: int | None = None, *, own_gpus: bool = False) -> Executor:
-    """The executor that a word or an address names.
+    """Return the executor that a word or an address names.
 
     Args:
         on: `local` for processes of this machine, `ray` for the Ray cluster of this machine or of

@@ -15,7 +15,7 @@ PER_GPU = 2  # workers that share a GPU: one decodes while the other computes
 
 
 def ray_executor(address: str | None = None, count: int | None = None, per_gpu: int = PER_GPU) -> Executor:
-    """An executor over the workers of a Ray cluster.
+    """Return an executor over the workers of a Ray cluster.
 
     Args:
         address: `host:port` or `ray://host:port`; if None the cluster of `$RAY_ADDRESS`, else one that runs
@@ -49,7 +49,7 @@ def ray_executor(address: str | None = None, count: int | None = None, per_gpu: 
 def worker_shares(
     resources: Mapping[str, float], count: int | None = None, per_gpu: int = PER_GPU
 ) -> list[tuple[int, float]]:
-    """The cores and the part of a GPU of each worker: GPUs first, then one worker for each other core.
+    """Return the cores and the part of a GPU of each worker: GPUs first, then a worker for each other core.
 
     Where each worker has a GPU of its own, there are none without.
 
@@ -97,6 +97,7 @@ class RayWorker:
         self._node = ""
 
     def wait_ready(self) -> None:
+        """Wait until the worker runs, and check that it has this version."""
         import ray
 
         version, self._node = ray.get(self._actor.about.remote())
@@ -107,6 +108,7 @@ class RayWorker:
             )
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], on_event: OnEvent | None) -> Outcome:
+        """Call a function on the worker, and pass on its events."""
         import ray
         from ray.exceptions import RayError, RayTaskError
 
@@ -129,6 +131,7 @@ class RayWorker:
         return outcome
 
     def stop(self) -> None:
+        """End the worker."""
         import ray
 
         if ray.is_initialized():

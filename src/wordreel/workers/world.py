@@ -158,7 +158,7 @@ def _member(call: _Call, rank: int, size: int, host: str, port: int) -> None:
 
 
 def _own_address() -> str:
-    """The address by which other machines reach this one; loopback where there are no others."""
+    """Return the address by which other machines reach this one; loopback where there are no others."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # an address for documentation: nothing is sent

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from wordreel.catalogue.passes import Pass
 from wordreel.catalogue.remove import MissingFiles, files_below, missing_files
 from wordreel.catalogue.store import LibraryStore
-from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryError, LibraryReadOnly, NextStep
+from wordreel.errors import NOT_WRITABLE, LibraryBusy, LibraryError
 from wordreel.progress import ProgressCallback
 from wordreel.runtime.store import WeightStore
 from wordreel.search.hits import CaptionMatch, Hit, MatchTimeline, Results
@@ -205,9 +205,7 @@ class Library:
         >>> library.is_replica
         False
         """
-        from wordreel.maintain.publication import is_replica
-
-        return is_replica(self.store)
+        return self.store.is_replica
 
     def index_server(self) -> ServerAddress | None:
         """The vector server that searches the library; None if it is searched on this machine.
@@ -218,11 +216,6 @@ class Library:
         from wordreel.search.server_index import chosen_server
 
         return chosen_server(self.store, self._index)
-
-    def _refuse_replica(self) -> None:
-        if self.is_replica:
-            step = NextStep("change the library that it follows")
-            raise LibraryReadOnly(f"{self.path} is a replica of a published library", step)
 
     def _embed_and_index(
         self, on_progress: ProgressCallback | None = None, workers: LibraryWorkers | None = None
@@ -382,12 +375,9 @@ class Library:
         >>> library.where(media / "sea.mp4", "blue").duration
         75.0
         """
-        file = self.store.file(video)
-        if file is None:
-            step = NextStep("add it", command=f"add {fspath(video)}", page="Library")
-            raise LibraryError(f"{fspath(video)} is not in the library", step)
         from wordreel.search.query_terms import resolve_terms
 
+        file = self.store.required_file(video)
         query = resolve_terms(self.store, Query(text, norm=norm, bank=bank, beta=beta))
         return self.searcher().where(file.content, query)
 
@@ -489,9 +479,9 @@ class Library:
         from wordreel.ingest.add_report import QuickReport, merge_passes
         from wordreel.ingest.passes import AddPasses, choose_passes
         from wordreel.ingest.tasks import AddOptions
-        from wordreel.maintain.degenerate_embeddings import degenerate_embeddings
+        from wordreel.maintain.wrong_values import degenerate_embeddings
 
-        self._refuse_replica()
+        self.store.refuse_replica()
         chosen = choose_passes(passes, bool(paths), on)
         names = list(experts) if experts else self._default_experts()
         files = [Path(path).expanduser() for path in paths]
@@ -572,7 +562,7 @@ class Library:
         files = [Path(path).expanduser() for path in paths]
         if dry_run:
             return files_below(self.store.catalogue, files)
-        self._refuse_replica()
+        self.store.refuse_replica()
         self._searcher = None
         return self.store.remove(files, forget)
 
@@ -602,7 +592,7 @@ class Library:
         >>> library.remove_missing()
         []
         """
-        self._refuse_replica()
+        self.store.refuse_replica()
         self._searcher = None
         return self.store.remove_missing(forget)
 
@@ -906,7 +896,7 @@ class Library:
             LibraryError: Another library is published under the name.
             IndexServerError: The server cannot be reached, or refuses.
         """
-        from wordreel.maintain.publish import publish
+        from wordreel.maintain.publication import publish
         from wordreel.util.server_address import parse_published
 
         return publish(self.store, parse_published(address), on_progress)
@@ -925,7 +915,7 @@ class Library:
             LibraryError: Nothing is published there, or this folder holds a library of its own.
             IndexServerError: The server cannot be reached, or refuses.
         """
-        from wordreel.maintain.follow import follow
+        from wordreel.maintain.publication import follow
         from wordreel.util.server_address import parse_published
 
         report = follow(self.store, parse_published(address), on_progress)

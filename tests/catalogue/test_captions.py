@@ -1,6 +1,7 @@
 """Captions belong to contents; imported items have a path of their own that is no file's."""
 
 import pytest
+from tests.digest import digest_of
 from tests.fakes import FakeFence, experts, write_media
 
 from wordreel.catalogue.captions import put_captions, same_captions
@@ -34,12 +35,12 @@ def test_captions_come_back_in_order_by_split_and_dataset(store, contents):
 
 def test_putting_again_replaces(store, contents):
     put_captions(store.catalogue, contents[0], "A", "test", [("a", None, None), ("b", None, None)])
-    before = store.digest()
+    before = digest_of(store)
     assert same_captions(store.catalogue, contents[0], "A", "test", [("a", None, None), ("b", None, None)])
     assert not same_captions(store.catalogue, contents[0], "A", "test", [("a", None, None)])
     put_captions(store.catalogue, contents[0], "A", "test", [("a", None, None)])
     assert [c.text for c in store.captions()] == ["a"]
-    assert store.digest() != before
+    assert digest_of(store) != before
 
 
 def test_captions_go_with_their_item(store, contents, media):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.catalogue.old_libraries.make import BANK
+from tests.digest import digest_of
 from tests.fakes import FakeFence, experts
 from tests.search.conftest import ColourModel
 
@@ -159,7 +160,7 @@ def first_statements(statements, most):
 
 def contents(store):
     tables = store.catalogue.rows("SELECT type, name, sql FROM sqlite_master ORDER BY 1, 2")
-    return store.digest(), tables, store.catalogue.rows("PRAGMA user_version")
+    return digest_of(store), tables, store.catalogue.rows("PRAGMA user_version")
 
 
 def test_a_newer_library_is_refused_with_what_to_do(old):

@@ -4,6 +4,7 @@ import os
 import sqlite3
 
 import pytest
+from tests.digest import digest_of
 from tests.fakes import FakeFence, experts, write_media
 
 from wordreel.catalogue.store import LibraryStore
@@ -82,5 +83,5 @@ def test_it_can_be_backed_up(locked, tmp_path):
         assert backup(store, tmp_path / "copy").copied == 0
         restore(tmp_path / "copy", tmp_path / "back")
         with LibraryStore.open(tmp_path / "back") as again:
-            assert again.catalogue.digest() == store.catalogue.digest()
+            assert digest_of(again) == digest_of(store)
             assert not again.read_only

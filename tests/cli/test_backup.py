@@ -2,6 +2,7 @@ import json
 
 import pytest
 from tests.cli.invoke import invoke
+from tests.digest import digest_of
 from tests.fakes import FakeFence, experts, write_media
 
 from wordreel.catalogue.store import LibraryStore
@@ -25,7 +26,7 @@ def test_there_and_back(library, tmp_path):
     report = json.loads(done.stdout)
     assert report["copied"] == report["tracks"] > 0
     with LibraryStore.open(library) as one, LibraryStore.open(tmp_path / "back") as other:
-        assert one.catalogue.digest() == other.catalogue.digest()
+        assert digest_of(one) == digest_of(other)
 
 
 def test_damage_is_an_exit_status_and_a_next_step(library, tmp_path):

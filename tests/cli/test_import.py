@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.digest import digest_of
 from tests.lab.datasets.trees.published import (
     IDS,
     TEST,
@@ -71,11 +72,11 @@ def test_a_second_import_finds_everything_there(wordreel, opened, tmp_path):
     write_ce(tmp_path / "MSRVTT")
     wordreel("import", tmp_path / "MSRVTT")
     with opened() as store:
-        before, clips = store.digest(), store.clip_ids()
+        before, clips = digest_of(store), store.clip_ids()
     report = json.loads(wordreel("import", tmp_path / "MSRVTT", "--json"))
     assert (report["added"], report["updated"], report["skipped"]) == (0, 0, 4)
     with opened() as store:
-        assert (store.digest(), store.clip_ids()) == (before, clips)
+        assert (digest_of(store), store.clip_ids()) == (before, clips)
 
 
 def test_experts_and_splits_can_come_one_after_the_other(wordreel, opened, tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.digest import digest_of
 
 from wordreel.demo.film import title_card, write_film
 from wordreel.embed.embed_library import embedding_cache
@@ -73,7 +74,7 @@ def test_kill_the_program_fifty_times(tmp_path):
     mended, fresh = Library(library, create=False), Library(tmp_path / "again", create=False)
     mended.remove_missing()
     assert [problem for problem in verify(mended.store) if not problem.note] == []
-    assert mended.store.digest() == fresh.store.digest()
+    assert digest_of(mended.store) == digest_of(fresh.store)
     got, expected = contents_and_vectors(mended), contents_and_vectors(fresh)
     assert got.keys() == expected.keys()
     for key, vectors in expected.items():

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.cli.conftest import Shell
+from tests.digest import digest_of
 from typer.testing import CliRunner
 
 from wordreel import Library
@@ -35,7 +36,7 @@ def test_quick_then_thorough(tmp_path, media):
     alone = Shell(tmp_path / "alone")
     alone.json("add", str(media), "--thorough", "--experts", EXPERTS)
     with Library(tmp_path / "two") as two, Library(tmp_path / "alone") as one:
-        assert two.store.digest() == one.store.digest()
+        assert digest_of(two.store) == digest_of(one.store)
         query = "a train to Vienna"
         assert [hit.score for hit in two.search(query)] == pytest.approx([h.score for h in one.search(query)])
 

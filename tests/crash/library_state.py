@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from tests.digest import digest_of
 from tests.search.conftest import ColourModel
 
 import wordreel
@@ -13,8 +14,8 @@ from wordreel.catalogue.connection import NAME
 from wordreel.catalogue.jobs import latest_jobs
 from wordreel.catalogue.store import LibraryStore
 from wordreel.maintain.backup import IDENTITY
-from wordreel.maintain.recompute import recompute_embeddings
 from wordreel.maintain.verify import verify
+from wordreel.maintain.wrong_values import recompute_embeddings
 
 QUERY = "blue and red"
 DRAWN = (IDENTITY,)  # settings that are drawn at random
@@ -50,7 +51,7 @@ def library_state(folder: Path) -> Any:
         )
         settings = store.catalogue.rows("SELECT name, value FROM settings ORDER BY name")
         return {
-            "catalogue": store.digest(),
+            "catalogue": digest_of(store),
             "files": [(file.path, file.content) for file in store.files()],
             "tracks": tracks,
             "banks": banks,

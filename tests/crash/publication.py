@@ -15,7 +15,7 @@ from tests.crash.server import address
 
 import wordreel
 from wordreel.catalogue.store import REPLICA, LibraryStore
-from wordreel.maintain.follow import follow
+from wordreel.maintain.publication import follow
 from wordreel.util.server_address import parse_published
 
 FIRST_PUSH, SECOND_PUSH, FIRST_PULL, SECOND_PULL = "first_push", "second_push", "first_pull", "second_pull"

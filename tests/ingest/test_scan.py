@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.digest import digest_of
 from tests.fakes import Colour, FakeFence, write_media
 
 from wordreel.ingest.add import add
@@ -100,7 +101,7 @@ def test_odd_names_survive(store, media, name):
     assert [os.fsencode(f.path) for f in store.files()] == [os.fsencode(path)]
     assert Path(store.files()[0].path).exists()
     assert add(store, [media], [Colour()], FakeFence()).failed == []
-    assert len(store.digest()) == 64
+    assert len(digest_of(store)) == 64
     assert store.remove([path]) == [str(path)]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.digest import digest_of
 from tests.fakes import write_media
 from tests.properties.player import Player, fakes
 from tests.properties.second_process import SecondProcess
@@ -258,7 +259,13 @@ class LibraryMachine(RuleBasedStateMachine):
         assert self.call(side, "backup", folder) == []
         state = (dict(self.known), {name: list(texts) for name, texts in self.banks.items()}, self.model)
         ids = {kind: dict(self.given[kind]) for kind in self.given}
-        taken = (folder, self.here.digest(), state, ids, {kind: set(self.alive[kind]) for kind in self.alive})
+        taken = (
+            folder,
+            digest_of(self.here),
+            state,
+            ids,
+            {kind: set(self.alive[kind]) for kind in self.alive},
+        )
         self.backups = [one for one in self.backups if one[0] != folder] + [taken]
 
     @precondition(lambda self: self.backups)
@@ -276,7 +283,7 @@ class LibraryMachine(RuleBasedStateMachine):
         self.given = {kind: dict(given[kind]) for kind in given}
         self.alive = {kind: set(alive[kind]) for kind in alive}
         self.backups = []
-        assert self.here.digest() == digest
+        assert digest_of(self.here) == digest
         self.check_ids()
 
     # Searching

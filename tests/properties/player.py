@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+from tests.digest import digest_of
 from tests.fakes import Colour, FakeFence, Shots, Talk
 from tests.search.conftest import ColourModel
 
@@ -164,7 +165,7 @@ class Player:
         return {self._name(file.path): file.content for file in self.library.store.files()}
 
     def digest(self) -> str:
-        return self.library.store.digest()
+        return digest_of(self.library.store)
 
     def ids(self) -> dict[str, dict[str, list]]:
         """What every id of a clip and of a bank's query stands for."""

@@ -6,9 +6,8 @@ from tests.search.conftest import ColourModel
 
 from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.errors import WeightsCorrupt, WeightsError
-from wordreel.maintain.degenerate_embeddings import degenerate_embeddings
-from wordreel.maintain.recompute import recompute_embeddings
 from wordreel.maintain.verify import verify
+from wordreel.maintain.wrong_values import degenerate_embeddings, recompute_embeddings
 from wordreel.search.query import Query
 from wordreel.search.searcher import Searcher
 

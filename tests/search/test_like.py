@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.digest import digest_of
 from tests.fakes import Colour, FakeFence, Shots, Talk, write_media
 from tests.search.helpers import like
 
@@ -128,11 +129,11 @@ def test_one_moment_is_the_clip_that_holds_it(searcher, store, model, films):
 
 def test_a_file_outside_is_studied_and_not_added(searcher, store, model, tmp_path):
     film = write_media(tmp_path / "elsewhere" / "new.mp4", seconds=47.0, seed=77)
-    before = store.digest()
+    before = digest_of(store)
     sample = encode_video(store, model, VideoMoment(film), look)
     assert sample.content == ""
     check(like(searcher, sample, 100), naive(store, model, sample.clips, sample.tracks, "", (1.0, 1.0)))
-    assert store.digest() == before
+    assert digest_of(store) == before
     add(store, [film], [Colour(), Talk()], FakeFence())
     inside = encode_video(store, model, VideoMoment(film), never)
     assert [(c.start, c.end, c.whole) for c in inside.clips] == [

@@ -9,9 +9,9 @@ from tests.fakes import Colour, FakeFence, Talk, write_media
 from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.errors import WordreelError
 from wordreel.ingest.add import add
-from wordreel.maintain.recompute import recompute_embeddings, recompute_tracks
 from wordreel.maintain.repair import repair
 from wordreel.maintain.verify import verify
+from wordreel.maintain.wrong_values import recompute_embeddings, recompute_tracks
 from wordreel.types import Track
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.digest import digest_of
 from tests.example_library import ColourModel, build
 from tests.fakes import Colour, FakeFence, Talk, write_media
 from tests.servers.real_servers import free_port
@@ -22,8 +24,8 @@ import wordreel
 from wordreel.embed.embed_library import embed_library
 from wordreel.errors import IndexServerError, LibraryError
 from wordreel.ingest.add import add
-from wordreel.maintain import publish
-from wordreel.maintain.publication import PublicationReport
+from wordreel.maintain import publication
+from wordreel.maintain.publication import KEYS, PublicationReport, pack, read_rows
 
 pytestmark = pytest.mark.slow
 
@@ -66,19 +68,19 @@ def test_replicas_answer_as_the_original(postgresql, tmp_path):
         one.follow(address)
         assert one.is_replica
         assert answers(one) == answers(original)
-        assert one.store.digest() == original.store.digest()
+        assert digest_of(one.store) == digest_of(original.store)
         assert [bank.name for bank in one.banks.list()] == ["words"]
         add_film(original, tmp_path / "films" / "new.mp4", 77)
         original.remove(tmp_path / "films" / "sea.mp4")
         changed = original.publish(address)
         assert changed.generation == 2
-        assert 0 < changed.rows < first.rows
-        one.follow(address)
+        assert changed.rows > 0
+        assert 0 < one.follow(address).rows < first.rows
         assert answers(one) == answers(original)
-        assert one.store.digest() == original.store.digest()
+        assert digest_of(one.store) == digest_of(original.store)
         with opened(tmp_path / "b") as two:  # a replica that starts at generation 2
             two.follow(address)
-            assert two.store.digest() == original.store.digest()
+            assert digest_of(two.store) == digest_of(original.store)
         assert sorted(one.store.track_files.all()) == sorted(original.store.track_files.all())
         with pytest.raises(LibraryError, match="replica"):
             one.publish(address)
@@ -108,28 +110,40 @@ def test_a_hostile_server_changes_no_setting_and_names_no_path(postgresql, tmp_p
         own = {"serve.token": "mine", "index": postgresql.url}
         for name, value in own.items():
             replica.store.set_setting(name, value)
-        before = replica.store.digest()
+        before = digest_of(replica.store)
         library = original.store.setting("library id")
 
         def attack(statement, *values):
             with psycopg.connect(postgresql.url, autocommit=True) as connection:
                 connection.execute(statement, values)
-                connection.execute(
-                    "UPDATE wordreel_libraries SET generation = generation + 1 WHERE library = %s", (library,)
-                )
 
-        insert = "INSERT INTO wordreel_catalogue_settings VALUES (%s, %s, %s, 1000, %s)"
-        attack(insert, library, "serve.token", "theirs", False)
-        attack(insert, library, "tracks", "s3://theirs/tracks", False)
-        attack(insert, library, "index", "", True)
+        def offer(table, rows):
+            """Publish a catalogue with other rows in one table."""
+            packed = pack({**{name: read_rows(original.store, name) for name in KEYS}, table: rows})
+            digest = hashlib.sha256(packed).hexdigest()
+            attack("UPDATE wordreel_catalogues SET data = %s WHERE library = %s", packed, library)
+            attack(
+                "UPDATE wordreel_publications SET generation = generation + 1, digest = %s "
+                "WHERE library = %s",
+                digest, library,
+            )  # fmt: skip
+
+        settings = read_rows(original.store, "settings")
+        offer("settings", [*settings, ("serve.token", "theirs"), ("tracks", "s3://theirs/tracks")])
         replica.follow(address)
         assert {name: replica.store.setting(name) for name in own} == own
         assert replica.store.setting("tracks") is None
-        attack("UPDATE wordreel_catalogue_tracks SET hash = '../../x', changed = 1000 WHERE library = %s "
-               "AND hash IS NOT NULL", library)  # fmt: skip
+        columns = [row[1] for row in original.store.catalogue.rows("PRAGMA table_info(tracks)")]
+        place = columns.index("hash")
+        tracks = read_rows(original.store, "tracks")
+        offer("tracks", [(*row[:place], row[place] and "../../x", *row[place + 1 :]) for row in tracks])
         with pytest.raises(LibraryError, match="does not name a track"):
             replica.follow(address)
-        assert replica.store.digest() == before
+        offer("words", [("1", 2, 3)])
+        with pytest.raises(LibraryError, match="cannot be read"):
+            replica.follow(address)
+        assert digest_of(replica.store) == before
+        offer("settings", settings)
     with opened(tmp_path / "other") as late:
         attack("UPDATE wordreel_track_files SET data = data || '!' WHERE library = %s", library)
         with pytest.raises(LibraryError, match="is damaged"):
@@ -140,29 +154,27 @@ def test_a_hostile_server_changes_no_setting_and_names_no_path(postgresql, tmp_p
 def test_a_server_killed_while_a_library_is_published(postgresql, tmp_path, monkeypatch):
     build(tmp_path / "films", tmp_path / "library")
     address = published(postgresql, "killed")
-    send, count = publish._send_rows, 0
+    send = publication._send_catalogue
 
     def dying(*arguments):
-        nonlocal count
-        count += 1
-        if count == 4:
-            postgresql.kill()
-        return send(*arguments)
+        send(*arguments)
+        postgresql.kill()
 
     with opened(tmp_path / "library") as original, opened(tmp_path / "replica") as replica:
         original.publish(address)
         replica.follow(address)
-        before = replica.store.digest()
+        before = digest_of(replica.store)
         add_film(original, tmp_path / "films" / "new.mp4", 78)
-        monkeypatch.setattr(publish, "_send_rows", dying)
+        monkeypatch.setattr(publication, "_send_catalogue", dying)
         with pytest.raises(IndexServerError):
             original.publish(address)
         postgresql.start()
         replica.follow(address)
-        assert replica.store.digest() == before  # the old publication, whole
+        assert digest_of(replica.store) == before  # the old publication, whole
+        monkeypatch.undo()
         original.publish(address)
         replica.follow(address)
-        assert replica.store.digest() == original.store.digest()
+        assert digest_of(replica.store) == digest_of(original.store)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 import threading
@@ -21,23 +20,6 @@ REPAIR = NextStep("repair the library", "verify --repair")
 ERRORS = (sqlite3.Error, UnicodeEncodeError, OverflowError)  # the last two of values that no column can hold
 
 Row = tuple[Any, ...]
-
-# Ids, clocks, inodes and file times are left out: they say when and where, not what.
-_DIGEST_QUERIES = (
-    "SELECT path, content, size FROM files ORDER BY path",
-    """SELECT content, size, kind, container, duration, width, height, rotation, frame_rate, video_codec,
-              audio_codec, sample_rate FROM contents ORDER BY content""",
-    "SELECT content, expert, fingerprint, state, hash, reason, rows, dim FROM tracks ORDER BY 1, 2",
-    "SELECT content, start, end, whole, shot FROM clips ORDER BY content, whole DESC, start, end",
-    "SELECT content, expert, start, end, text, score FROM words ORDER BY 1, 2, 3, 4, 5, 6",
-    "SELECT content, dataset, split, text, start, end FROM captions ORDER BY content, dataset, split, id",
-    "SELECT path, size, reason FROM failures ORDER BY path",
-    "SELECT content FROM quick_contents ORDER BY content",
-    "SELECT content, start, end, kind, text FROM annotations ORDER BY content, kind, key, start, end",
-    "SELECT name, query FROM saved_searches ORDER BY name",
-    "SELECT name, edited FROM people ORDER BY key, id",
-    "SELECT content, start, end, rows FROM person_faces ORDER BY content, start, end, id",
-)
 
 
 class Catalogue:
@@ -147,16 +129,6 @@ class Catalogue:
         except sqlite3.Error as error:
             raise explain(error, path) from error
         sync_file(path)
-
-    def digest(self) -> str:
-        """A sha256 over all tables but ids, clocks and inodes: equal for two libraries of the same files."""
-        total = hashlib.sha256()
-        with self.transaction(reading=True):  # a snapshot of all tables
-            for query in _DIGEST_QUERIES:
-                total.update(query.encode())
-                for row in self.rows(query):
-                    total.update(repr(row).encode("utf-8", "surrogatepass"))
-        return total.hexdigest()
 
 
 def _open(address: str, uri: bool = False) -> sqlite3.Connection:

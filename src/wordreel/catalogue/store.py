@@ -168,11 +168,20 @@ class LibraryStore:
         """
         if self.read_only:
             raise LibraryReadOnly(f"{self.path} cannot be written", COPY_IT)
-        if self.setting(REPLICA) is not None:
-            step = NextStep("change the library that it follows")
-            raise LibraryReadOnly(f"{self.path} is a replica of a published library", step)
+        self.refuse_replica()
         with self.catalogue.transaction():
             yield
+
+    @property
+    def is_replica(self) -> bool:
+        """Whether the library follows one that is published."""
+        return self.setting(REPLICA) is not None
+
+    def refuse_replica(self) -> None:
+        """Raise a `LibraryReadOnly` if the library follows another one."""
+        if self.is_replica:
+            step = NextStep("change the library that it follows")
+            raise LibraryReadOnly(f"{self.path} is a replica of a published library", step)
 
     # Settings
 
@@ -439,10 +448,6 @@ class LibraryStore:
     def version(self) -> tuple[int, int]:
         """Changes whenever this store or anybody else has written to the catalogue."""
         return self.data_version(), self.catalogue.changes()
-
-    def digest(self) -> str:
-        """A hash over everything but clocks and ids: equal for two libraries of the same files."""
-        return self.catalogue.digest()
 
     # Removing
 

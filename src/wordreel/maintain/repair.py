@@ -1,17 +1,49 @@
-"""Repair what a check of the library found."""
+"""Problems of a library, and the repair of what a check found."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from wordreel.catalogue.clips import cut_clips
+from wordreel.catalogue.connection import REPAIR
 from wordreel.catalogue.passes import moment_spans
 from wordreel.catalogue.remove import drop_tracks, drop_unreferenced
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embedding_cache import remove_cache
+from wordreel.errors import NextStep
 from wordreel.ingest.record_file import insert_clips
-from wordreel.maintain.library_problem import LibraryProblem
+
+NEXT_STEPS = {
+    "gone": NextStep(
+        "add the folder where they are now, then remove those that are really gone",
+        "add FOLDER && wordreel remove --missing",
+        "Library",
+    ),
+    "absent": NextStep("plug in the disk, or add the folder where it is now", "add FOLDER", "Library"),
+    "changed": NextStep("bring the library up to date", "add FOLDER", "Library"),
+    "degenerate": NextStep("check the weights of the experts and the embeddings", "doctor"),
+    "embeddings": NextStep("check the model's weights, then embed the library again", "reindex"),
+    "database": NextStep("restore the library from a backup, or delete its folder and add again"),
+}
+"""What the user can do about a problem that is not repaired, by its kind."""
+
+
+@dataclass(frozen=True)
+class LibraryProblem:
+    """One broken invariant. A `note` is not the library's fault: a file that moved away, say."""
+
+    kind: str
+    what: str
+    repairable: bool = True
+    note: bool = False
+    key: tuple[str, ...] = ()  # what `repair` needs to find it again
+
+    @property
+    def next_step(self) -> NextStep | None:
+        """What the user can do about it; None if there is nothing to do but look at it."""
+        return REPAIR if self.repairable else NEXT_STEPS.get(self.kind)
 
 
 def repair(store: LibraryStore, problems: Sequence[LibraryProblem]) -> list[LibraryProblem]:

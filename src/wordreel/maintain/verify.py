@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from wordreel.catalogue.lock import writer_at_work
 from wordreel.catalogue.paths import from_blob, is_imported
-from wordreel.catalogue.records import FileStamp
+from wordreel.catalogue.records import FileStamp, TrackRow
 from wordreel.catalogue.remove import missing_files
 from wordreel.catalogue.store import LibraryStore
+from wordreel.catalogue.tracks.track_files import IMPORTED_FINGERPRINT, decode
 from wordreel.embed.embedding_cache import EmbeddingCache, caches, read_manifest
-from wordreel.errors import LibraryError
-from wordreel.maintain.library_problem import LibraryProblem
-from wordreel.maintain.verify_tracks import damaged_tracks, missing_tracks
+from wordreel.errors import LibraryError, WordreelError
+from wordreel.experts import registry
+from wordreel.maintain.repair import LibraryProblem
+from wordreel.media.types import FrameNeed
 from wordreel.util import checksum
+from wordreel.util.degenerate import track_fault
 
+MIN_CONTENTS = 4  # an expert is suspected only after this many contents
 STORED_TYPES = {
     "INTEGER": "'integer', 'null'",
     "REAL": "'real', 'null'",
@@ -44,10 +52,10 @@ def verify(store: LibraryStore, deep: bool = True) -> list[LibraryProblem]:
     ...     verify(store)
     []
     """
+    tracks = _damaged_tracks if deep else _missing_tracks
     checks: list[Callable[[LibraryStore], Iterator[LibraryProblem]]] = [
-        _database, _values, _orphans, _contents, _clips, _words_index, _caches, _files
+        _database, _values, _orphans, _contents, _clips, _words_index, _caches, _files, tracks
     ]  # fmt: skip
-    checks.append(damaged_tracks if deep else missing_tracks)
     writing = writer_at_work(store.path / "lock")
     problems = [problem for check in checks for problem in check(store)]
     if writing or writer_at_work(store.path / "lock"):
@@ -175,3 +183,88 @@ def _files(store: LibraryStore) -> Iterator[LibraryProblem]:
             yield LibraryProblem(
                 "changed", f"{path} has changed since it was added", repairable=False, note=True, key=(path,)
             )
+
+
+def _missing_tracks(store: LibraryStore) -> Iterator[LibraryProblem]:
+    """Check that each track file is there."""
+    present = set(store.track_files.all())
+    for row in store.tracks():
+        if row.hash and row.hash not in present:
+            yield _broken(row, "is missing")
+
+
+def _damaged_tracks(store: LibraryStore) -> Iterator[LibraryProblem]:
+    """Each file: there, named after its bytes, of the shape the catalogue says, and of sane values."""
+    words = {
+        (content, expert): n
+        for content, expert, n in store.catalogue.rows(
+            "SELECT content, expert, count(*) FROM words GROUP BY 1, 2"
+        )
+    }
+    bodies: dict[str, Counter[str]] = {}
+    paths = {video.content: video.paths[0] for video in store.videos()}
+    shots: dict[str, int] = dict(
+        store.catalogue.rows("SELECT content, max(shot) + 1 FROM clips GROUP BY content")
+    )
+    pictures = {name for name in store.expert_names() if _sees_frames(name)}
+    for row in store.tracks():
+        if row.hash is None:
+            continue
+        try:
+            data = store.track_files.read(row.hash)
+        except OSError:
+            yield _broken(row, "is missing")
+            continue
+        if hashlib.sha256(data).hexdigest() != row.hash:
+            yield _broken(row, "does not hold the bytes it is named after")
+            continue
+        try:
+            track = decode(data)
+        except Exception as error:
+            yield _broken(row, f"cannot be read: {error}")
+            continue
+        values = track.values
+        if values.shape != (row.rows, row.dim):
+            yield _broken(row, f"is {values.shape}, the catalogue says {(row.rows, row.dim)}")
+        elif len(track.words) != words.get((row.content, row.expert), 0):
+            yield _broken(row, "has other words than the catalogue")
+        elif not (np.isfinite(values).all() and np.isfinite(track.times).all()):
+            yield _broken(row, "holds values that are not finite")
+        elif fault := track_fault(track, row.expert in pictures, shots.get(row.content, 0)):
+            # Extracting again would give the same: a person has to look at this.
+            name = paths.get(row.content, f"content {row.content[:12]}")
+            yield LibraryProblem(
+                "degenerate",
+                f"expert {row.expert} returned {fault} for {name}",
+                repairable=False,
+                note=row.fingerprint.startswith(IMPORTED_FINGERPRINT),
+            )
+        rows = hashlib.sha256(np.unique(values, axis=0).tobytes()).hexdigest()
+        if not row.fingerprint.startswith(IMPORTED_FINGERPRINT):  # others may mark what is missing with zeros
+            bodies.setdefault(row.expert, Counter())[rows] += 1
+    yield from _degenerate(bodies)
+
+
+def _sees_frames(expert: str) -> bool:
+    """Whether rows of an expert describe frames; False for imported ones, of which nothing is known."""
+    try:
+        return isinstance(registry.card(expert).need, FrameNeed)
+    except WordreelError:
+        return False
+
+
+def _degenerate(bodies: dict[str, Counter[str]]) -> Iterator[LibraryProblem]:
+    """Two videos may share a black leader or a song; if most of a library does, the expert is broken."""
+    for expert, counts in bodies.items():
+        total, most = counts.total(), max(counts.values())
+        if total >= MIN_CONTENTS and most > total / 2:
+            yield LibraryProblem(
+                "degenerate",
+                f"expert {expert} returned the same rows for {most} of {total} different contents",
+                repairable=False,
+            )
+
+
+def _broken(row: TrackRow, what: str) -> LibraryProblem:
+    text = f"the {row.expert} track {row.hash} of content {row.content[:12]} {what}"
+    return LibraryProblem("track", text, key=(row.content, row.expert))

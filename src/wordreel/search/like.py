@@ -114,68 +114,51 @@ def _search_clips(
 
 
 def _best_pair(searcher: Searcher, video: VideoQuery, rows: Int64) -> LikePair:
-    """The best pair of a clip of the query and one of some items; −inf if none can be compared."""
-    gallery, weights = searcher.snapshot.gallery, mixture_weights(searcher.model)
-    vectors, available = np.asarray(gallery.vectors[rows]), gallery.available[rows]
-    scores = _comparable(video.vectors, video.available, vectors, available, weights)
+    """Return the best pair of a clip of the query and one of some items; −inf if none can be compared."""
+    scores = _pair_scores(searcher, video, rows)
     item, clip = np.unravel_index(int(scores.T.argmax()), scores.T.shape)
     return LikePair(int(rows[item]), int(clip), float(scores[clip, item]))
 
 
+def _pair_scores(searcher: Searcher, video: VideoQuery, rows: Int64) -> Float32:
+    """Return `[clips, rows]`: `alike`, and −inf where no expert is common to both."""
+    gallery, weights = searcher.snapshot.gallery, mixture_weights(searcher.model)
+    vectors, available = np.asarray(gallery.vectors[rows]), gallery.available[rows]
+    common = (video.available * weights) @ available.T.astype(np.float32)
+    scores = alike(video.vectors, video.available, vectors, available, weights)
+    return np.where(common > 0, scores, np.float32(-np.inf))
+
+
 def _match(searcher: Searcher, video: VideoQuery, rank: int, pair: LikePair, record: FileRecord) -> Match:
-    items, row, clip = searcher.snapshot.items, pair.row, pair.clip
-    content = items[row].content
-    mine, theirs = _moments(searcher, video, content)
-    shares = _shares(searcher, video, clip, row)
+    snapshot = searcher.snapshot
+    content = snapshot.items[pair.row].content
+    pieces, theirs = video.pieces(), snapshot.clip_rows(content)
+    scores = _pair_scores(searcher, video.some(pieces), theirs)
+    first, second = np.unravel_index(int(scores.argmax()), scores.shape)  # the best pair of clips
+    mine = video.clips[pieces[int(first)]]
     return hit_of(
         Match,
         record,
-        items[theirs],
+        snapshot.items[int(theirs[int(second)])],
         rank=rank,
         score=pair.score,
-        why=_reasons(searcher, video, clip, row, shares),
-        like=(video.clips[mine].start, video.clips[mine].end),
+        why=_reasons(searcher, video, pair),
+        like=(mine.start, mine.end),
         identical=content == video.content,
     )
 
 
-def _moments(searcher: Searcher, video: VideoQuery, content: str) -> tuple[int, int]:
-    """The clip of the query and the item of a video that make the best pair of clips."""
-    mine, theirs = video.pieces(), searcher.snapshot.clip_rows(content)
-    gallery = searcher.snapshot.gallery
-    weights = mixture_weights(searcher.model)
-    pieces, vectors = video.some(mine), np.asarray(gallery.vectors[theirs])
-    scores = _comparable(pieces.vectors, pieces.available, vectors, gallery.available[theirs], weights)
-    first, second = np.unravel_index(int(scores.argmax()), scores.shape)
-    return mine[int(first)], int(theirs[int(second)])
-
-
-def _comparable(videos: Float32, available: Bool, others: Float32, also: Bool, weights: Float32) -> Float32:
-    """`alike`, and −inf where no expert is common to both."""
-    common = (available * weights) @ also.T.astype(np.float32)
-    return np.where(common > 0, alike(videos, available, others, also, weights), np.float32(-np.inf))
-
-
-def _shares(searcher: Searcher, video: VideoQuery, clip: int, row: int) -> Float32:
-    """`[experts]`: each expert's part of the similarity."""
-    gallery = searcher.snapshot.gallery
-    weights = mixture_weights(searcher.model)
-    weights = weights * video.available[clip] * gallery.available[row]
-    dots = (video.vectors[clip] * np.asarray(gallery.vectors[row])).sum(axis=1)
-    return np.asarray(weights * dots / weights.sum(), np.float32)
-
-
-def _reasons(
-    searcher: Searcher, video: VideoQuery, clip: int, row: int, shares: Float32
-) -> tuple[Reason, ...]:
-    """The experts that both have, by what they agree on."""
-    item, model, gallery = searcher.snapshot.items[row], searcher.model, searcher.snapshot.gallery
+def _reasons(searcher: Searcher, video: VideoQuery, pair: LikePair) -> tuple[Reason, ...]:
+    """Return the experts that both have, by their share of the similarity and what they agree on."""
+    item, model, gallery = searcher.snapshot.items[pair.row], searcher.model, searcher.snapshot.gallery
     others = tracks_of(searcher.store, model, item.content)
-    common = model.compare(video.tracks, video.clips[clip], others, item.clip)
-    both = video.available[clip] & gallery.available[row]
-    dots = (video.vectors[clip] * np.asarray(gallery.vectors[row])).sum(axis=1)
+    agreed = model.compare(video.tracks, video.clips[pair.clip], others, item.clip)
+    both = video.available[pair.clip] & gallery.available[pair.row]
+    dots = (video.vectors[pair.clip] * np.asarray(gallery.vectors[pair.row])).sum(axis=1)
+    weights = mixture_weights(model) * video.available[pair.clip] * gallery.available[pair.row]
+    shares = np.asarray(weights * dots / weights.sum(), np.float32)
     return strongest_first(
-        Reason(expert, float(shares[m]), *common.get(expert, (f"{dots[m]:.0%} alike", None)))
+        Reason(expert, float(shares[m]), *agreed.get(expert, (f"{dots[m]:.0%} alike", None)))
         for m, expert in enumerate(model.experts)
         if both[m]
     )

@@ -244,26 +244,22 @@ class Searcher:
 
     # Scores of everything, for evaluations
 
-    def scores(self, texts: Sequence[str], norm: FittedNorm = PLAIN) -> Scores:
-        """`[texts, videos]`: each video as good as its best item, as `search` ranks them before it puts full
-        matches of the words first."""
-        return self.encoded_scores(self.encode_texts(texts), norm)
+    def scores(self, texts: Sequence[str | EncodedText], norm: FittedNorm = PLAIN) -> Scores:
+        """Return `[texts, videos]`: each video as good as its best item.
 
-    def encoded_scores(self, encoded: Sequence[EncodedText], norm: FittedNorm = PLAIN) -> Scores:
-        """The same for texts that are encoded already."""
-        return self.snapshot.best_items(next(self.encoded_item_scores(encoded, [norm])))
+        So `search` ranks them before it puts full matches of the words first.
+        """
+        return self.snapshot.best_items(next(self.item_scores(texts, [norm])))
 
-    def item_scores(self, texts: Sequence[str], norms: Sequence[FittedNorm]) -> Iterator[Scores]:
-        """`[texts, rows]` under each norm in turn; float64 where one rescores, float32 elsewhere.
+    def item_scores(
+        self, texts: Sequence[str | EncodedText], norms: Sequence[FittedNorm]
+    ) -> Iterator[Scores]:
+        """Yield `[texts, rows]` under each norm in turn; float64 where one rescores, float32 elsewhere.
 
         Scores of rows that are not live mean nothing.
         """
-        return self.encoded_item_scores(self.encode_texts(texts), norms)
-
-    def encoded_item_scores(
-        self, encoded: Sequence[EncodedText], norms: Sequence[FittedNorm]
-    ) -> Iterator[Scores]:
-        """The same for texts that are encoded already."""
+        new = iter(self.encode_texts([text for text in texts if isinstance(text, str)]))
+        encoded = [next(new) if isinstance(text, str) else text for text in texts]
         vectors = np.stack([text.embedding.vectors for text in encoded])
         weights = np.stack([text.embedding.weights for text in encoded])
         plain = self.snapshot.index.scores(vectors, weights, slice(None))

@@ -29,7 +29,7 @@ from wordreel.search.passing_videos import PassingVideos, allowed_items
 from wordreel.search.query import Query, needs_confidence
 from wordreel.search.scoring import PLAIN, RivalScores, Scoring
 from wordreel.search.segments import Scores, first_places, segment_argmax, take_segments
-from wordreel.types import Bool, Float32, Int64
+from wordreel.types import Bool, Float32, Float64, Int64
 
 if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
@@ -152,6 +152,26 @@ class TextSearch:
         else:
             similar = self.similarities[0, rows]
         return np.asarray(similar + self.text.lexical.of(rows), np.float32)
+
+    @cached_property
+    def best_item(self) -> IndexResult:
+        """The best item of all, without regard to filters and words."""
+        snapshot = self.searcher.snapshot
+        live = snapshot.live if len(snapshot.columns.dead) else None
+        return snapshot.index.search(self.vectors, self.weights, 1, live, self.scoring.norm.correction)
+
+    @cached_property
+    def bias(self) -> Float32 | None:
+        """`[rows]`: what the norm subtracts for this text, if it does."""
+        correction = self.scoring.norm.correction
+        return correction.bias if correction is not None and self.best_item.corrected[0] else None
+
+    def scores(self, rows: Int64) -> Float64:
+        """Return the scores that rank a search, of some items."""
+        plain, rescore = self.plain(rows), self.scoring.norm.rescore
+        if rescore is not None:
+            return np.asarray(rescore(plain[None], rows)[0])
+        return np.asarray(plain if self.bias is None else plain - self.bias[rows], np.float64)
 
     @cached_property
     def rivals(self) -> RivalScores:

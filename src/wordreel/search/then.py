@@ -24,7 +24,7 @@ from wordreel.search.scoring import Scoring
 from wordreel.search.segments import Scores, segment_argmax, take_segments
 from wordreel.search.snapshot import LibrarySnapshot
 from wordreel.search.text_search import CANDIDATES, TextSearch, never_rising
-from wordreel.types import Bool, Float32, Float64, Int64
+from wordreel.types import Bool, Float32, Int64
 
 if TYPE_CHECKING:
     from wordreel.search.searcher import EncodedText, Searcher
@@ -85,7 +85,7 @@ def search_sequence(
                 confidence=None if sure is None else float(sure[number]),
                 norm=scoring.norm.label,
                 then=(two.start, two.end),
-                then_score=float(parts[1].scores(np.array([pair.second]))[0]),
+                then_score=float(parts[1].search.scores(np.array([pair.second]))[0]),
             )
         )
     return Results(tuple(hits), scoring.norm.label, scoring.note, notices, passing.count, weights)
@@ -93,34 +93,20 @@ def search_sequence(
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One of the two texts: `bias` is what the norm subtracts for it, if it does, and `allowed [rows]` are
-    the clips that may be its moment."""
+    """One of the two texts, and which clips `[rows]` may be its moment."""
 
     search: TextSearch
-    bias: Float32 | None
     allowed: Bool
 
     @classmethod
     def of(cls, search: TextSearch, allowed: Bool | None) -> _Part:
-        correction, snapshot = search.scoring.norm.correction, search.searcher.snapshot
+        snapshot = search.searcher.snapshot
         clips = snapshot.columns.clips["whole"] == 0
-        allowed = clips & (snapshot.live if allowed is None else allowed)
-        if correction is None:
-            return cls(search, None, allowed)
-        live = snapshot.live if len(snapshot.columns.dead) else None
-        held = snapshot.index.search(search.vectors, search.weights, 1, live, correction).corrected[0]
-        return cls(search, correction.bias if held else None, allowed)
+        return cls(search, clips & (snapshot.live if allowed is None else allowed))
 
     def best(self, depth: int) -> Best:
-        index = self.search.searcher.snapshot.index
-        return index.best(self.search.vectors, self.search.weights, depth, self.allowed, self.bias)
-
-    def scores(self, rows: Int64) -> Float64:
-        """The scores that rank a search."""
-        plain, rescore = self.search.plain(rows), self.search.scoring.norm.rescore
-        if rescore is not None:
-            return np.asarray(rescore(plain[None], rows)[0])
-        return np.asarray(plain if self.bias is None else plain - self.bias[rows], np.float64)
+        index, search = self.search.searcher.snapshot.index, self.search
+        return index.best(search.vectors, search.weights, depth, self.allowed, search.bias)
 
 
 def _confidences(parts: Sequence[_Part], pairs: Sequence[ClipPair]) -> Float32 | None:
@@ -148,7 +134,7 @@ def _ranked_pairs(parts: Sequence[_Part], query: Query, snapshot: LibrarySnapsho
         rows, _ = take_segments(*snapshot.segments, at)
         allowed = np.stack([part.allowed[rows] for part in parts])
         rows, allowed = rows[allowed.any(axis=0)], allowed[:, allowed.any(axis=0)]
-        scores = np.stack([part.scores(rows) for part in parts])
+        scores = np.stack([part.search.scores(rows) for part in parts])
         if query.min_confidence > 0:
             known = [part.search.confidences(rows) for part in parts]
             allowed &= np.stack([some >= query.min_confidence for some in known if some is not None])

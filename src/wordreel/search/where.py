@@ -12,18 +12,17 @@ of them (`sample`, all items of a small library).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wordreel.search.hits import MatchTimeline
-from wordreel.search.scoring import FittedNorm, Scoring
+from wordreel.search.scoring import Scoring
 from wordreel.search.text_search import TextSearch, never_rising
-from wordreel.types import Float32, Float64, Int64
+from wordreel.types import Float32, Int64
 
 if TYPE_CHECKING:
-    from wordreel.search.searcher import EncodedText, Searcher
+    from wordreel.search.searcher import Searcher
 
 MOST_STEPS = 400
 SHORTEST_STEP = 0.5  # seconds
@@ -31,40 +30,24 @@ MOMENTS = 5
 PLAIN_SCORING = Scoring()
 
 
-def row_scores(
-    searcher: Searcher, text: EncodedText, norm: FittedNorm, wanted: Sequence[Int64]
-) -> tuple[list[Float64], float]:
-    """The scores of some rows, each array of `wanted` in turn, and the best score of any item."""
-    search = TextSearch(searcher, text, Scoring(norm))
-    snapshot, extra = searcher.snapshot, text.lexical.items
-    live = snapshot.live if len(snapshot.columns.dead) else None
-    found = snapshot.index.search(search.vectors, search.weights, 1, live, norm.correction)
-    bias = norm.correction.bias if norm.correction is not None and found.corrected[0] else None
-
-    def scores(rows: Int64) -> Float64:
-        plain = search.plain(rows)
-        if norm.rescore is not None:
-            return np.asarray(norm.rescore(plain[None], rows)[0])
-        return np.asarray(plain if bias is None else plain - bias[rows], np.float64)
-
-    best = scores(np.append(found.rows[0], extra[snapshot.live[extra]]))
-    return [scores(rows) for rows in wanted], float(best.max())
-
-
 def match_timeline(
     searcher: Searcher, content: str, text: str, scoring: Scoring = PLAIN_SCORING
 ) -> MatchTimeline:
-    """How well some words match one video over time."""
+    """Return how well some words match one video over time."""
     snapshot = searcher.snapshot
-    (encoded,) = searcher.encode_texts([text])
+    search = TextSearch(searcher, searcher.encode_texts([text])[0], scoring)
     rows = snapshot.clip_rows(content)
     clips = [snapshot.items[row] for row in rows]
-    everything, most = row_scores(searcher, encoded, scoring.norm, [snapshot.sample.rows, rows])
-    order = np.argsort(-everything[1], kind="stable")
-    sure = _confidences(TextSearch(searcher, encoded, scoring), content, rows[order])
+    scores = search.scores(rows)
+    order = np.argsort(-scores, kind="stable")
+    sure = _confidences(search, content, rows[order])
     if sure is None:
-        low, high = float(np.median(everything[0])), max(most, *(float(some.max()) for some in everything))
-        values = np.clip((everything[1] - low) / (high - low), 0, 1) if high > low else np.ones(len(rows))
+        worded = search.text.lexical.items
+        best = np.append(search.best_item.rows[0], worded[snapshot.live[worded]])
+        sampled = search.scores(snapshot.sample.rows)
+        low = float(np.median(sampled))
+        high = max(float(values.max()) for values in (search.scores(best), sampled, scores))
+        values = np.clip((scores - low) / (high - low), 0, 1) if high > low else np.ones(len(rows))
     else:
         values = np.empty(len(rows))
         values[order] = sure

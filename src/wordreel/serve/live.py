@@ -19,7 +19,7 @@ from wordreel.embed.embed_library import check_model_fits, embedding_cache, outd
 from wordreel.embed.embedding_cache import read_manifest
 from wordreel.errors import NextStep, WordreelError
 from wordreel.library import Library
-from wordreel.maintain.follow import published_generation
+from wordreel.maintain.publication import published_generation
 from wordreel.models.base import Model
 from wordreel.models.model_store import in_use, open_model
 from wordreel.runtime.store import WeightStore

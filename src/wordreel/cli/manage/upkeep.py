@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wordreel.experts.base import Expert
     from wordreel.library import Library
     from wordreel.maintain.backup import BackupReport
-    from wordreel.maintain.library_problem import LibraryProblem
+    from wordreel.maintain.repair import LibraryProblem
 
 
 def verify(
@@ -70,7 +70,7 @@ def verify(
 def _embeddings(opened: Library) -> list[LibraryProblem]:
     """Embeddings that cannot be right; none where the model cannot be opened, which `doctor` reports."""
     from wordreel.errors import WordreelError
-    from wordreel.maintain.degenerate_embeddings import degenerate_embeddings
+    from wordreel.maintain.wrong_values import degenerate_embeddings
 
     try:
         return [problem for _, problem in degenerate_embeddings(opened.store, opened.model)]
@@ -80,7 +80,7 @@ def _embeddings(opened: Library) -> list[LibraryProblem]:
 
 def _recompute(opened: Library, sample: int) -> list[LibraryProblem]:
     from wordreel.experts import registry
-    from wordreel.maintain.recompute import recompute_embeddings, recompute_tracks
+    from wordreel.maintain.wrong_values import recompute_embeddings, recompute_tracks
     from wordreel.media import Fence
 
     def load(name: str) -> Expert:

@@ -95,7 +95,7 @@ def similarities(
     done = 0
     for block, embeddings in zip(blocks, (encode or _encode_with(searcher))(blocks), strict=True):
         encoded = searcher.with_words(block, embeddings)
-        out[done : done + len(block)] = searcher.encoded_scores(encoded)[:, chosen]
+        out[done : done + len(block)] = searcher.scores(encoded)[:, chosen]
         done += len(block)
         if on_progress:
             on_progress(Progress("scoring texts", done, len(texts)))

@@ -1,6 +1,7 @@
-"""Silent wrongness: compute a sample of embeddings and tracks again and compare with what is stored.
+"""Values that are wrong although their bytes are those that were written, which is all that checksums show.
 
-Checksums show that bytes are those which were written, not that they were right.
+Degenerate embeddings show without computing any again; others where a sample of embeddings and tracks is
+computed again.
 """
 
 from __future__ import annotations
@@ -13,19 +14,61 @@ import numpy as np
 
 from wordreel.catalogue.records import Video
 from wordreel.catalogue.store import LibraryStore
-from wordreel.embed.embed_library import embed_clips, embedding_cache
+from wordreel.embed.embed_library import embed_clips, embedding_cache, tracks_of
 from wordreel.errors import MediaError, WordreelError
 from wordreel.experts.base import Expert
 from wordreel.ingest.extract import MediaDecoder, content_hash, extract_file
-from wordreel.maintain.library_problem import LibraryProblem
+from wordreel.maintain.repair import LibraryProblem
 from wordreel.models.base import Model
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Track
+from wordreel.util.degenerate import embeddings_fault
+from wordreel.util.even_sample import even_sample
 
+MOST_CHECKED = 20_000  # embeddings, evenly spread over the library
+MOST_NAMED = 20  # videos
 EMBEDDING_TOLERANCE = 1e-3  # largest difference between two numbers of unit vectors
 
 T = TypeVar("T")
 LoadExpert = Callable[[str], Expert]
+
+
+def degenerate_embeddings(
+    store: LibraryStore, model: Model, most: int = MOST_CHECKED
+) -> list[tuple[str, LibraryProblem]]:
+    """What is wrong with the embeddings of a library: (expert, problem), with the file where it is one's.
+
+    A video of which nothing is embedded although the model could read its tracks is a problem too: what the
+    model returned was not finite.
+    """
+    gallery, columns = embedding_cache(store, model).open()
+    live = gallery.live_rows
+    rows = live[even_sample(len(live), most)]
+    vectors, available = np.asarray(gallery.vectors[rows]), gallery.available[rows]
+
+    def path(row: int) -> str:
+        video = store.video(columns.clip(int(row)).content)
+        return video.paths[0] if video and video.paths else ""
+
+    found: list[tuple[str, LibraryProblem]] = []
+    for number, expert in enumerate(model.experts):
+        there = rows[available[:, number]]
+        fault, at = embeddings_fault(vectors[available[:, number], number])
+        if fault:
+            first = f", of {path(int(there[at]))} for one" if at >= 0 else ""
+            found.append((expert, _problem(f"of the embeddings of {expert}, {fault}{first}")))
+    named = set(model.experts) & set(model.track_experts)
+    empty = rows[~available.any(axis=1) & (columns.clips["whole"][rows] != 0)]
+    for row in empty[:MOST_NAMED].tolist():
+        readable = sorted(named & set(tracks_of(store, model, columns.clip(row).content)))
+        if readable:
+            what = f"the model {model.name!r} has no usable embedding of {path(row)}"
+            found.append((", ".join(readable), _problem(what)))
+    return found
+
+
+def _problem(what: str) -> LibraryProblem:
+    return LibraryProblem("embeddings", what, repairable=False)
 
 
 def recompute_embeddings(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, LibraryOption, OnOption, print_json, printable
+from wordreel.cli.console.common import JsonOption, LibraryOption, OnOption, VerbGroup, print_json, printable
 from wordreel.cli.console.option_groups import expand_options
-from wordreel.cli.lab.evaluate_inputs import CaptionSource, Counting, command
-from wordreel.cli.lab.evaluate_library import evaluate_library
-from wordreel.cli.lab.evaluate_matrices import evaluate_matrices
 from wordreel.cli.lab.evaluate_options import (
     BankOptions,
     CountingOptions,
@@ -23,14 +21,18 @@ from wordreel.cli.lab.evaluate_options import (
     MethodOptions,
     ReportOptions,
 )
-from wordreel.cli.lab.evaluate_pictures import evaluate_pictures
-from wordreel.cli.lab.evaluate_scored import Evaluated
+from wordreel.cli.lab.evaluate_sources import (
+    CaptionSource,
+    Counting,
+    Evaluated,
+    evaluate_library,
+    evaluate_matrices,
+    evaluate_run,
+)
 
-app = typer.Typer(
-    add_completion=False,
-    help="Measure retrieval: similarity matrices, a library with captions, a TREC run, pictures.",
+app = VerbGroup(
+    "Measure retrieval: similarity matrices, a library with captions, a TREC run, pictures.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 DataOption = Annotated[
@@ -73,8 +75,8 @@ def matrix(
         raise typer.BadParameter("export one matrix at a time, and cut one into folds.")
     if exports and grouping.folds:
         raise typer.BadParameter("export a whole matrix, not its folds.")
-    how = _counting(sources[0].name, counting, report)
-    _report(lambda: evaluate_matrices(sources, grouping, bank, methods, how, report.out, exports), as_json)
+    how = Counting(sources[0].name, counting, report)
+    _report(lambda: evaluate_matrices(sources, grouping, bank, methods, how, exports), as_json)
 
 
 @app.command("captions")
@@ -114,11 +116,8 @@ def captions(
         raise typer.BadParameter("--save writes a NumPy file; give it a name that ends in .npy.")
     queries = CaptionSource(source, data, split, ids)
     banked = None if bank is None else CaptionSource(bank, ids=bank_ids)
-    how = _counting(Path(source).name, counting, report)
-    _report(
-        lambda: evaluate_library(queries, library, banked, methods, how, files, exports, report.out, on),
-        as_json,
-    )
+    how = Counting(Path(source).name, counting, report)
+    _report(lambda: evaluate_library(queries, library, banked, methods, how, files, exports, on), as_json)
 
 
 @app.command("run")
@@ -138,8 +137,8 @@ def run(
 
     Example: wordreel evaluate run run.trec qrels.txt
     """
-    how = _counting(path.name, CountingOptions(direction), report)
-    _report(lambda: _run(path, qrels, how, report.out), as_json)
+    how = Counting(path.name, CountingOptions(direction), report)
+    _report(lambda: evaluate_run(path, qrels, how), as_json)
 
 
 @app.command("pictures")
@@ -161,12 +160,52 @@ def pictures(
 
     Example: wordreel evaluate pictures cub pictures.npy --data CUB_200_2011
     """
-    evaluate_pictures(CaptionSource(protocol, data, split), embeddings, bank, methods, as_json)
+    from wordreel.errors import EvaluationError
+    from wordreel.lab.datasets import protocols
+    from wordreel.lab.evaluate.instance import embedding_metrics
+    from wordreel.lab.evaluate.matrices import read_matrix
+
+    chosen = methods.chosen(bank is not None)
+    if any(automatic for _, automatic in chosen):
+        raise typer.BadParameter("--beta auto is for captions; give a number here.")
+    rules = protocols.load(protocol)
+    items = CaptionSource(protocol, data, split).read()
+    vectors = read_matrix(embeddings)
+    if len(vectors) != len(items.items):
+        raise EvaluationError(
+            f"{embeddings} holds {len(vectors)} embeddings, but split {items.name!r} of "
+            f"{items.dataset} has {len(items.items)} pictures"
+        )
+    labels = [item.label for item in items.items]
+    rows = None if bank is None else read_matrix(bank)
+    seen = bank is not None and bank.samefile(embeddings)
+    runs = [("none", False, embedding_metrics(vectors, labels, rules.recall))]
+    for method, _ in chosen:
+        label = method.label(bank.name if bank else "", 0 if rows is None else len(rows), seen)
+        metrics = embedding_metrics(vectors, labels, rules.recall, method, rows)
+        runs.append((label, method.transductive or seen, metrics))
+    entries = [
+        {"postprocessing": label, "transductive": transductive, **asdict(metrics)}
+        for label, transductive, metrics in runs
+    ]
+    for note in protocols.deviations(rules, items):
+        typer.echo(f"note: {note}", err=True)
+    if as_json:
+        print_json({"protocol": protocol, "split": items.name, "runs": entries})
+    else:
+        _print_pictures(entries)
 
 
-def _counting(name: str, options: CountingOptions, report: ReportOptions) -> Counting:
-    seeds = tuple(report.seed or ())
-    return Counting(report.title or name, options.directions, options.v2t, seeds, options.modality)
+def _print_pictures(entries: list[dict[str, Any]]) -> None:
+    from wordreel.lab.reports.tables import plain_text
+
+    plain = entries[0]
+    typer.echo(f"{plain['queries']} pictures ask for others of their class among {plain['items']}")
+    rows = [["post-processing", *(f"R@{k}" for k in plain["recall"]), "mAP", "mAP@R"]]
+    for entry in entries:
+        figures = [*entry["recall"].values(), entry["mean_average_precision"], entry["map_at_r"]]
+        rows.append([entry["postprocessing"], *(f"{value:.1f}" for value in figures)])
+    typer.echo(plain_text(rows), nl=False)
 
 
 def _report(measure: Callable[[], Evaluated], as_json: bool) -> None:
@@ -192,16 +231,3 @@ def _print(facts: dict[str, Any], written: Sequence[Path], warned: Sequence[str]
     typer.echo(plain_text(rows_of(facts["runs"])), nl=False)
     if written:
         typer.echo(f"wrote {', '.join(printable(path) for path in written)}", err=True)
-
-
-def _run(path: Path, judgements: Path, counting: Counting, out: Path | None) -> Evaluated:
-    from wordreel.lab.evaluate.exchange import QRELS, evaluate_run, read_judgements
-    from wordreel.lab.reports.report_files import facts_of, input_of, write_tables
-
-    qrels, items = read_judgements(judgements)
-    run = evaluate_run(path, qrels, items, counting.directions[0])
-    file = judgements / QRELS if judgements.is_dir() else judgements
-    inputs = [input_of("run", path), input_of("qrels", file)]
-    measured = {"kind": "run", "queries": len(run.answered), "items": run.items, "deviations": []}
-    facts = facts_of(counting.title, command(), inputs, measured, [run], seeds=counting.seeds)
-    return facts, write_tables(out, facts) if out else []

@@ -87,15 +87,13 @@ class BankOptions:
         return {**text, Direction.VIDEO_TO_TEXT: self.video_bank[0]} if self.video_bank else text
 
     def of_source(self, number: int, sources: int) -> BankOptions:
-        """The options of one of several matrices: its own banks, or the one of all."""
+        """Return the options of one of several matrices: its own banks, or the one of all."""
+        chosen = []
         for banks in (self.bank, self.video_bank):
             if banks and len(banks) not in (1, sources):
                 raise typer.BadParameter("give a bank once, or once for each matrix, in their order.")
-        bank, video_bank = self.bank, self.video_bank
-        return BankOptions(
-            bank=[bank[number]] if bank and len(bank) > 1 else bank,
-            video_bank=[video_bank[number]] if video_bank and len(video_bank) > 1 else video_bank,
-        )
+            chosen.append([banks[number]] if banks and len(banks) > 1 else banks)
+        return BankOptions(*chosen)
 
 
 @dataclass(frozen=True)
@@ -126,19 +124,21 @@ class MethodOptions:
         betas: Sequence[str | None] = self.beta or [None] * len(names)
         if len(betas) != len(names):
             raise typer.BadParameter("give --beta once for each --method, in their order.")
-        chosen = [chosen_method(name, beta) for name, beta in zip(names, betas, strict=True)]
+        chosen = [
+            (make_with_beta(name, beta), beta == "auto") for name, beta in zip(names, betas, strict=True)
+        ]
         for method, _ in chosen:
             if not (banked or method.transductive):
                 raise typer.BadParameter(f"{method.name} needs a bank; test-is and dsl need none.")
         return chosen
 
 
-def chosen_method(name: str, beta: str | None) -> tuple[Method, bool]:
-    """A method, and whether its β is chosen from the bank."""
+def make_with_beta(name: str, beta: str | None, k: int | None = None) -> Method:
+    """Return a method with the parameters that are given; "auto" is the method's own β for now."""
     from wordreel.hubness import make_method
 
-    number = beta_number(beta)
-    return make_method(name, **({} if number is None else {"beta": number})), beta == "auto"
+    given = {"beta": beta_number(beta), "k": k}
+    return make_method(name, **{key: value for key, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True)

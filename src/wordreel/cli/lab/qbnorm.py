@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, OnOption, beta_number, print_json, printable
+from wordreel.cli.console.common import JsonOption, OnOption, print_json, printable
 from wordreel.cli.console.option_groups import expand_options
-from wordreel.cli.lab.evaluate_inputs import caption_counts
-from wordreel.cli.lab.evaluate_options import CaptionsPerVideoOption, CountsOption, DeviceOption
+from wordreel.cli.lab.evaluate_options import (
+    CaptionsPerVideoOption,
+    CountsOption,
+    DeviceOption,
+    GroupingOptions,
+    make_with_beta,
+)
+from wordreel.cli.lab.evaluate_sources import read_captions
 from wordreel.cli.lab.hubness import KeyOption, PlotOption, check_plot, draw, formatted
 
 if TYPE_CHECKING:
     from wordreel.hubness import Method
     from wordreel.lab.evaluate.normalised_rankings import FitMethod, NormalisedRankings
-    from wordreel.retrieval.caption_ranks import Captions
 
 FORMATS = ".npy, .npz, .safetensors, .h5, .pkl or .pt"
 
@@ -96,12 +101,7 @@ class NormOptions:
 
     def build(self, has_bank: bool, has_gallery_bank: bool) -> Method:
         """The method with its parameters, if the banks it needs are there."""
-        from wordreel.hubness import make_method
-
-        given = {"beta": beta_number(self.beta), "k": self.k}
-        method = make_method(
-            self.method, **{name: value for name, value in given.items() if value is not None}
-        )
+        method = make_with_beta(self.method, self.beta, self.k)
         if self.method.startswith("dual-") != has_gallery_bank:
             raise typer.BadParameter("--gallery-bank goes with the dual methods, and they need it.")
         if self.on is not None and (not has_bank or has_gallery_bank):
@@ -150,13 +150,17 @@ def qbnorm(
         draw(plot, counts, result.before.k, "videos" if norm.direction == "t2v" else "captions")
     if save:
         facts["saved"] = str(save)
-        notes.append(f"{printable(save)}: compare scores within a row only" + _two_scales(result))
+        scales = ""
+        if result.corrected is not None:
+            plain = result.queries - result.corrected
+            scales = f": {result.corrected} rows are corrected, {plain} plain, on two scales"
+        notes.append(f"{printable(save)}: compare scores within a row only{scales}")
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     if as_json:
         print_json(facts)
     else:
-        _table(facts)
+        _print(facts)
 
 
 def _normalise(
@@ -166,43 +170,47 @@ def _normalise(
     from wordreel.hubness import Direction
     from wordreel.lab.evaluate.matrices import read_captioned, read_matrix
     from wordreel.lab.evaluate.normalised_rankings import check_shapes, rank_normalised, with_automatic_beta
+    from wordreel.retrieval.metrics import DISPLAYED
 
-    sims, masks, note = read_captioned(test, matrices.key, matrices.mask)
+    sims, mask, note = read_captioned(test, matrices.key, matrices.mask)
     notes = [note] if note else []
-    use_bank = matrices.bank is not None and not method.transductive
-    if matrices.bank is not None and method.transductive:
+    bank = matrices.bank
+    if bank is not None and method.transductive:
         notes.append(f"{method.name} uses the test queries themselves; the bank is not used")
-    rows = read_matrix(matrices.bank, matrices.key) if matrices.bank and use_bank else sims
-    captions = _captions(sims.shape, matrices, masks, norm.direction)
+    rows = sims if bank is None or method.transductive else read_matrix(bank, matrices.key)
+    second = read_matrix(matrices.gallery_bank, matrices.key) if matrices.gallery_bank else None
     direction = Direction(norm.direction)
+    texts, videos = sims.shape if direction is Direction.TEXT_TO_VIDEO else sims.shape[::-1]
+    grouping = GroupingOptions(matrices.captions_per_video, matrices.counts)
+    captions = read_captions(grouping, texts, videos, mask)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if norm.beta == "auto":
             check_shapes(rows, sims, captions, direction)
             columns = captions.valid if direction is Direction.VIDEO_TO_TEXT else None
             method = with_automatic_beta(method, rows, columns)
-        second = read_matrix(matrices.gallery_bank, matrices.key) if matrices.gallery_bank else None
         with _fitting(norm.on, matrices) as fit:
             result = rank_normalised(
-                method,
-                rows,
-                sims,
-                captions,
-                direction,
-                gallery_bank=second,
-                save=save,
-                device=norm.device,
-                fit=fit,
-            )
+                method, rows, sims, captions, direction,
+                gallery_bank=second, save=save, device=norm.device, fit=fit,
+            )  # fmt: skip
     notes += dict.fromkeys(str(warning.message) for warning in caught)
-    seen = matrices.bank is not None and matrices.bank.samefile(test)
-    source = "" if matrices.bank is None else printable(matrices.bank.name)
-    facts = _facts(result, method, direction, len(rows))
-    label = {
-        "postprocessing": method.label(source, len(rows), seen),
+    seen = bank is not None and bank.samefile(test)
+    facts = {
+        "postprocessing": method.label("" if bank is None else printable(bank.name), len(rows), seen),
         "transductive": seen or method.transductive,
+        "method": method.name,
+        "parameters": asdict(method),
+        "direction": direction.value,
+        "queries": result.queries,
+        "gallery": result.items,
+        "bank": 0 if method.transductive else len(rows),
+        "corrected": result.corrected,
+        "before": result.before.metrics.table(DISPLAYED),
+        "after": result.after.metrics.table(DISPLAYED),
+        "hubness": {"before": asdict(result.before.hubness), "after": asdict(result.after.hubness)},
     }
-    return label | facts, result, notes
+    return facts, result, notes
 
 
 @contextmanager
@@ -218,24 +226,7 @@ def _fitting(on: str | None, matrices: MatrixOptions) -> Iterator[FitMethod | No
         yield partial(fit_on, executor, matrices.bank, matrices.key)
 
 
-def _facts(result: NormalisedRankings, method: Method, direction: str, bank: int) -> dict[str, Any]:
-    from wordreel.retrieval.metrics import DISPLAYED
-
-    return {
-        "method": method.name,
-        "parameters": asdict(method),
-        "direction": str(direction),
-        "queries": result.queries,
-        "gallery": result.items,
-        "bank": 0 if method.transductive else bank,
-        "corrected": result.corrected,
-        "before": result.before.metrics.table(DISPLAYED),
-        "after": result.after.metrics.table(DISPLAYED),
-        "hubness": {"before": asdict(result.before.hubness), "after": asdict(result.after.hubness)},
-    }
-
-
-def _table(facts: dict[str, Any]) -> None:
+def _print(facts: dict[str, Any]) -> None:
     queries, items = ("captions", "videos") if facts["direction"] == "t2v" else ("videos", "captions")
     settings = ", ".join(f"{name} {value}" for name, value in facts["parameters"].items())
     typer.echo(f"{facts['queries']} {queries} ask for {facts['gallery']} {items}")
@@ -251,14 +242,6 @@ def _table(facts: dict[str, Any]) -> None:
         typer.echo(f"{name.replace('_', ' '):<20}{formatted(value):>10}{formatted(hubs['after'][name]):>10}")
 
 
-def _captions(shape: tuple[int, ...], matrices: MatrixOptions, mask: Any, direction: str) -> Captions:
-    from wordreel.retrieval.caption_ranks import arrange
-
-    rows, videos = shape if direction == "t2v" else shape[::-1]
-    counts = caption_counts(matrices.captions_per_video, matrices.counts, videos)
-    return arrange(videos, rows, counts, mask)
-
-
 def _check_save(save: Path | None, inputs: list[Path], overwrite: bool) -> None:
     if save is None:
         return
@@ -268,11 +251,3 @@ def _check_save(save: Path | None, inputs: list[Path], overwrite: bool) -> None:
         raise typer.BadParameter(f"--save would overwrite {printable(save)}, which is read.")
     if save.exists() and not overwrite:
         raise typer.BadParameter(f"{printable(save)} exists; --overwrite replaces it.")
-
-
-def _two_scales(result: NormalisedRankings) -> str:
-    if result.corrected is None:
-        return ""
-    return (
-        f": {result.corrected} rows are corrected, {result.queries - result.corrected} plain, on two scales"
-    )

@@ -21,7 +21,7 @@ from wordreel.cli.console.common import (
 )
 from wordreel.cli.console.option_groups import expand_options
 from wordreel.cli.console.terminal import padded
-from wordreel.cli.lab.evaluate_inputs import CaptionSource, command
+from wordreel.cli.lab.evaluate_sources import CaptionSource, command
 
 if TYPE_CHECKING:
     from wordreel.banks.check import BankCheck, BankCheckRow

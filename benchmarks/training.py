@@ -9,7 +9,7 @@ Three ways to train the same model on the same pairs, one after the other in one
   experts]`; the recipe's own optimiser, parameter by parameter. It is given the step's pairs and token
   numbers for nothing.
 - `float32`: our loop, features gathered on the device, nothing else changed.
-- `fast`: our loop as one runs it: on a GPU bfloat16, compiled, the whole step one CUDA graph; on a CPU the
+- `fast`: our loop as one runs it: on a GPU bfloat16, compiled to CUDA graphs; on a CPU the
   same as `float32` unless --compile.
 
 `full` is the recipe mmt-msrvtt-1k-a (7 experts of up to 30 rows, BERT-base, batch 32) or ce-msrvtt-full.
@@ -41,10 +41,9 @@ from wordreel.lab.training.data.packed import pack
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.data.sampler import BatchSampler
 from wordreel.lab.training.distributed import World
-from wordreel.lab.training.feature_session import FeatureSession
 from wordreel.lab.training.measure import embed_texts, embed_videos
-from wordreel.lab.training.optimisers.radam import step_size
 from wordreel.lab.training.recipe import Recipe
+from wordreel.lab.training.session import Session
 from wordreel.lab.training.training_data import TrainingData
 
 CAPTIONS = 20
@@ -197,7 +196,7 @@ class PlainRanger:
     def step(self):
         self.steps += 1
         beta1, beta2 = self.betas
-        size, adapted = step_size(self.steps, self.rate, self.betas, strict=True)
+        size, adapted = step_size(self.steps, self.rate, self.betas)
         for p, m, v, slow in zip(self.parameters, self.mean, self.square, self.slow, strict=True):
             v.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
             m.mul_(beta1).add_(p.grad, alpha=1 - beta1)
@@ -209,6 +208,17 @@ class PlainRanger:
             if self.steps % self.every == 0:
                 slow.add_(p - slow, alpha=self.share)
                 p.copy_(slow)
+
+
+def step_size(step, lr, betas):
+    """The factor of m (over √v + ε if adapted) in step 1, 2, …, and whether the step is adapted."""
+    beta1, beta2 = betas
+    longest, power, bias = 2 / (1 - beta2) - 1, beta2**step, 1 - beta1**step
+    length = longest - 2 * step * power / (1 - power)
+    if length <= 5:
+        return lr / bias, False
+    rectified = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+    return lr * math.sqrt(rectified * (1 - power)) / bias, True
 
 
 def plain_optimiser(recipe, module):
@@ -254,7 +264,7 @@ def run_plain(recipe, data, batches, device, warm):
 
 def same_loss(recipe, material, data, batch, device):
     """The loss of one batch by both sides, without dropout or draws: they must be one number."""
-    session = FeatureSession(recipe, material, device, World())
+    session = Session(recipe, material, device, World())
     module = session.module.eval()
     videos, captions = batch
     with torch.no_grad():
@@ -265,9 +275,9 @@ def same_loss(recipe, material, data, batch, device):
         finally:
             layers.scaled_dot_product_attention = fused
         plain = float(plain_loss(plain_similarity(asked, shown), recipe.loss.margin))
-        features = session.features.batch(torch.from_numpy(videos).to(device))
-        shown, asked = module(features, session.texts.batch(torch.from_numpy(captions).to(device)))
-        ours = float(session.loss(similarity(asked, shown), None))
+        features = session.source.features.batch(torch.from_numpy(videos).to(device))
+        shown, asked = module(features, session.source.texts.batch(torch.from_numpy(captions).to(device)))
+        ours = float(session.source.loss_function(similarity(asked, shown), None))
     assert math.isclose(plain, ours, rel_tol=1e-4), f"the two sides disagree: {plain} and {ours}"
     return {"plain": plain, "ours": ours}
 
@@ -276,29 +286,31 @@ def same_loss(recipe, material, data, batch, device):
 
 
 def run_ours(recipe, material, device, warm):
-    session = FeatureSession(recipe, material, device, World())
-    batches = session.sampler.epoch(0)
+    session = Session(recipe, material, device, World())
+    steps = session.steps_of_epoch()
     losses, begun = [], 0.0
-    for number, (videos, captions) in enumerate(batches):
+    for number, batch in enumerate(session.batches(0, 0)):
         if number == warm:
             synchronise(device)
             begun = time.perf_counter()
-        losses.append(session.step((videos, captions), number, 1.0))
+        losses.append(session.step(batch, number, 1.0))
     synchronise(device)
-    rate = (len(batches) - warm) / (time.perf_counter() - begun)
+    rate = (steps - warm) / (time.perf_counter() - begun)
     return rate, torch.stack(losses).tolist(), session
 
 
 def encode(session, device):
     """Seconds to embed 1,000 videos and 1,000 captions, features held."""
     session.module.eval()
-    texts = session.texts
+    texts, features = session.source.texts, session.source.features
+    hundreds = type(features).__new__(type(features))
+    hundreds.__dict__ |= {**features.__dict__, "_count": 1000}
     thousand = type(texts).__new__(type(texts))
     thousand.__dict__ |= {**texts.__dict__, "host_counts": texts.host_counts[:1000]}
     found = {}
     for name, work in (
-        ("videos", lambda: embed_videos(session.module, session.features, 1000, session.precision)),
-        ("captions", lambda: embed_texts(session.module, thousand, session.precision)),
+        ("videos", lambda: embed_videos(session.module, hundreds, session.source.precision)),
+        ("captions", lambda: embed_texts(session.module, thousand, session.source.precision)),
     ):
         work()
         synchronise(device)
@@ -362,8 +374,7 @@ def main() -> None:
         "steps_per_second": middle,
         "all_rates": rates,
         "times_plain": {way: rate / middle["plain"] for way, rate in middle.items() if way != "plain"},
-        "held_on_device": session.features.storage_device == device,
-        "captured": session.stepper._graph is not None,
+        "held_on_device": session.source.features.storage_device == device,
         "loss_at_the_end": {way: float(np.mean(found[last])) for way, found in losses.items()},
         "encode_seconds": encode(session, device),
     }

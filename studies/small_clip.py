@@ -25,20 +25,15 @@ import torch
 from small_clip_text import write_table
 
 from wordreel.lab.models.checkpoint import load_video_text
+from wordreel.lab.training import recipe as recipes
+from wordreel.lab.training.data.pairs import Pairs
+from wordreel.lab.training.frames.frame_batches import VideoEncoder
 from wordreel.lab.training.loop import pick_device, train
 from wordreel.lab.training.measure import measure
+from wordreel.lab.training.open_data import CaptionedVideos, Sources
 from wordreel.lab.training.precision import TrainingPrecision
-from wordreel.lab.training.video import recipe as recipes
-from wordreel.lab.training.video.captions import CaptionIds, tokenizer_content
-from wordreel.lab.training.video.encode import VideoEncoder
-from wordreel.lab.training.video.recipe import VideoRecipe
-from wordreel.lab.training.video.video_pairs import (
-    VideoData,
-    VideoPairs,
-    VideoSource,
-    join_videos,
-    open_videos,
-)
+from wordreel.lab.training.recipe import Recipe
+from wordreel.lab.training.training_data import TrainingData, clip_tokens, prepare
 
 PLAIN, HEADS = "small-clip", ("small-clip-mean", "small-clip-transformer", "small-clip-ts2net")
 SHARE = 4.0  # of the videos, which have forty captions each
@@ -52,19 +47,19 @@ SIZES = {
 }
 
 
-def sources(data: Path, pictures: bool) -> list[VideoSource]:
+def sources(data: Path, pictures: bool) -> list[CaptionedVideos]:
     videos = [
-        VideoSource(str(data / "msvd"), split="train", share=SHARE),
-        VideoSource(str(data / "msrvtt"), share=SHARE),
+        CaptionedVideos(captions=str(data / "msvd"), split="train", share=SHARE),
+        CaptionedVideos(captions=str(data / "msrvtt"), share=SHARE),
     ]
-    more = [VideoSource(str(data / name), split="train") for name in ("coco", "flickr8k")]
+    more = [CaptionedVideos(captions=str(data / name), split="train") for name in ("coco", "flickr8k")]
     return [*videos, *more] if pictures else videos
 
 
-def data_of(recipe: VideoRecipe, data: Path, pictures: bool, tokenizer: Path | None) -> VideoData:
-    val = [VideoSource(str(data / "msvd"), split="val")]
-    opened = open_videos(recipe, sources(data, pictures), val)
-    return VideoData(opened.train, opened.val, tokenizer)
+def data_of(recipe: Recipe, data: Path, pictures: bool, tokenizer: Path | None) -> TrainingData:
+    val = [CaptionedVideos(captions=str(data / "msvd"), split="val")]
+    opened = Sources(sources(data, pictures), val).open(recipe)
+    return prepare(recipe, opened.train, opened.val, folder=tokenizer)
 
 
 def train_seed(options: argparse.Namespace) -> None:
@@ -86,7 +81,7 @@ def train_seed(options: argparse.Namespace) -> None:
                 "seed": options.seed,
                 "epoch": result.epoch,
                 "epochs": len(rows),
-                "training": data.train.pairs.name,
+                "training": data.train.name,
                 "videos": len(data.train),
                 "seconds": round(result.seconds, 1),
                 **result.loading,
@@ -108,26 +103,26 @@ def train_seed(options: argparse.Namespace) -> None:
 
 
 def score(
-    recipe: VideoRecipe, best: Path, data: VideoData, options: argparse.Namespace, out: Path
+    recipe: Recipe, best: Path, data: TrainingData, options: argparse.Namespace, out: Path
 ) -> dict[str, Any]:
     """Figures on the test videos with all captions, and logits of some captions and of a bank, in a file."""
     device = pick_device(options.device)
     module = load_video_text(best)[0].to(device)
-    tokenizer = tokenizer_content(recipe, options.tokenizer)
     precision = TrainingPrecision(recipe.run.precision_on(device.type), device.type)
-    encoder = VideoEncoder(recipe, device, precision, tokenizer)
-    test = VideoSource(str(options.data / "msvd"), split="test").read(recipe)
-    val = VideoSource(str(options.data / "msvd"), split="val").read(recipe)
-    bank = VideoSource(str(options.data / "msvd"), split="train").read(recipe).pairs
-    asked = {name: CaptionIds.of(pairs, recipe.model, tokenizer) for name, pairs in
-             {"test": test.pairs, "val": val.pairs, "bank": bank}.items()}  # fmt: skip
+    encoder = VideoEncoder(recipe, device, precision)
+    test = CaptionedVideos(captions=str(options.data / "msvd"), split="test").read(recipe)
+    val = CaptionedVideos(captions=str(options.data / "msvd"), split="val").read(recipe)
+    bank = CaptionedVideos(captions=str(options.data / "msvd"), split="train").read(recipe)
+    assert data.tokenizer is not None  # noqa: S101 - `prepare` found one
+    asked = {name: clip_tokens(pairs.texts, module.config, data.tokenizer) for name, pairs in
+             {"test": test, "val": val, "bank": bank}.items()}  # fmt: skip
     drawn = np.sort(np.random.default_rng(0).permutation(len(asked["bank"]))[:BANK])
     videos = {"test": encoder.videos(module, test), "val": encoder.videos(module, val)}
     texts = {name: encoder.captions(module, ids) for name, ids in asked.items()}
     texts["bank"] = tuple(part[torch.from_numpy(drawn).to(part.device)] for part in texts["bank"])
     whole = {name: encoder.logits(module, texts[name], videos[name]) for name in ("test", "val")}
     kept = first_captions(test, PER_VIDEO)
-    owners = {name: np.repeat(np.arange(len(pairs)), pairs.pairs.counts) for name, pairs in
+    owners = {name: np.repeat(np.arange(len(pairs)), pairs.counts) for name, pairs in
               {"test": test, "val": val}.items()}  # fmt: skip
     out.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(
@@ -143,18 +138,17 @@ def score(
     )
     encoder.close()
     return {
-        "test": measure(whole["test"], test.pairs.counts).to_json(),
-        "test_some": measure(whole["test"][kept], np.minimum(test.pairs.counts, PER_VIDEO)).to_json(),
+        "test": measure(whole["test"], test.counts).to_json(),
+        "test_some": measure(whole["test"][kept], np.minimum(test.counts, PER_VIDEO)).to_json(),
         "test_videos": len(test),
         "test_captions": len(asked["test"]),
         "parameters": sum(p.numel() for p in module.parameters()),
     }
 
 
-def first_captions(pairs: VideoPairs, each: int) -> np.ndarray[Any, Any]:
+def first_captions(pairs: Pairs, each: int) -> np.ndarray[Any, Any]:
     """Numbers of the first captions of each video."""
-    counts = pairs.pairs.counts
-    within = np.concatenate([np.arange(count) for count in counts])
+    within = np.concatenate([np.arange(count) for count in pairs.counts])
     return np.flatnonzero(within < each)
 
 
@@ -166,9 +160,9 @@ def loading(options: argparse.Namespace) -> None:
         changes = [*changes, "frames.cache_gib=0", "run.epochs=2", "run.validate_every=9", "run.select=last",
                    "data.captions=one", "run.batch=128", *options.set]  # fmt: skip
         recipe = recipes.load(chosen, changes)
-        train_pairs = join_videos([VideoSource(str(options.data / "msvd"), split="train").read(recipe)])
+        source = CaptionedVideos(captions=str(options.data / "msvd"), split="train")
         with tempfile.TemporaryDirectory(prefix="loading-") as scratch:
-            data = VideoData(train_pairs, None, options.tokenizer)
+            data = prepare(recipe, source.read(recipe), folder=options.tokenizer)
             result = train(recipe, data, scratch, device=options.device)
         row = {key: result.history[-1][key] for key in SPEED}
         rows.append({"model": name, "size": recipe.model.backbone.vision.size, **row})

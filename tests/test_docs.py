@@ -19,7 +19,6 @@ import wordreel
 from wordreel.cli.app import app
 from wordreel.lab.datasets import protocols
 from wordreel.lab.training import recipe
-from wordreel.lab.training.video import recipe as video_recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -325,7 +324,7 @@ def test_nav_lists_every_page() -> None:
     [
         "```\nwordreel serach 'a cat'\n```",
         "```\nwordreel search 'a cat' --limt 3\n```",
-        "```\nwordreel train x --data D \\\n  --rate 3\n```",
+        "```\nwordreel train features x --data D \\\n  --rate 3\n```",
         "```\nwordreel bank bild\n```",
         "Run `wordreel search --limt 3`.",
         "Use `search --limt 3`.",
@@ -392,15 +391,16 @@ def named_by(verb: str, text: str) -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_recipes_settings_and_protocols_exist(page: str) -> None:
-    for name, settings in named_by("train", read(page)):
-        kind = video_recipe if video_recipe.is_video_recipe(name) else recipe
-        kind.load(name, settings)  # raises where there is none
+    for verb in ("features", "library", "videos", "packed"):
+        for name, settings in named_by(f"train {verb}", read(page)):
+            recipe.load(name, settings)  # raises where there is none
     for name, _ in named_by("evaluate captions", read(page)) + named_by("evaluate pictures", read(page)):
         protocols.load(name)
 
 
 def test_a_wrong_recipe_or_setting_is_noticed() -> None:
-    assert named_by("train", "`wordreel train own-ce --set run.epochs=5`") == [("own-ce", ["run.epochs=5"])]
+    command = "`wordreel train library own-ce --set run.epochs=5`"
+    assert named_by("train library", command) == [("own-ce", ["run.epochs=5"])]
     with pytest.raises(wordreel.TrainingError):
         recipe.load("own-cee", [])
     with pytest.raises(wordreel.TrainingError):

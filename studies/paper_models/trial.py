@@ -30,10 +30,11 @@ from wordreel.lab.training.data.feature_store import FeatureStore
 from wordreel.lab.training.data.packed import Packed, pack
 from wordreel.lab.training.data.sampler import BatchSampler
 from wordreel.lab.training.distributed import World
-from wordreel.lab.training.feature_session import FeatureSession
+from wordreel.lab.training.feature_batches import FeatureBatches
 from wordreel.lab.training.loop import Run, TrainResult
 from wordreel.lab.training.measure import embed_texts, embed_videos, measure, similarity_matrix
 from wordreel.lab.training.recipe import Recipe
+from wordreel.lab.training.session import Session
 from wordreel.lab.training.training_data import TrainingData
 
 LOOKS = 25  # times that a run is validated, about
@@ -161,7 +162,7 @@ def run_job(bench: Bench, job: Job) -> dict[str, Any]:
     """Train, choose the epoch, and score; plain values. Nothing of the model is kept."""
     begun = time.perf_counter()
     recipe = recipe_of(bench, job)
-    session = FeatureSession(recipe, bench.material(recipe), bench.device, World())
+    session = Session(recipe, bench.material(recipe), bench.device, World())
     with tempfile.TemporaryDirectory(prefix="run-", dir=bench.scratch) as folder:
         result = Run(session, Path(folder), job.row.name, None, None, 0).run()
         _load(session, result)
@@ -198,21 +199,16 @@ def run_job(bench: Bench, job: Job) -> dict[str, Any]:
     return found
 
 
-def scored(bench: Bench, session: FeatureSession) -> dict[str, Any]:
+def scored(bench: Bench, session: Session) -> dict[str, Any]:
     """Test figures, plain and after QB-Norm with the queries of training as the bank."""
-    module, precision, pairs = session.module.eval(), session.precision, bench.study.pairs
-    model = session.recipe.model
-    shown = {
-        "train": embed_videos(module, session.features, len(pairs["train"]), precision),
-        "val": embed_videos(
-            module, FeatureStore(pairs["val"], model, bench.device), len(pairs["val"]), precision
-        ),
-        "test": embed_videos(
-            module, FeatureStore(pairs["test"], model, bench.device), len(pairs["test"]), precision
-        ),
-    }
+    source = session.source
+    assert isinstance(source, FeatureBatches)  # noqa: S101 - the recipes are of features
+    module, precision, pairs = source.module.eval(), source.precision, bench.study.pairs
+    stores = {split: FeatureStore(pairs[split], module.config, bench.device) for split in ("val", "test")}
+    stores["train"] = source.features
+    shown = {split: embed_videos(module, store, precision) for split, store in stores.items()}
     asked = {
-        "train": embed_texts(module, session.texts, precision),
+        "train": embed_texts(module, source.texts, precision),
         "val": embed_texts(module, bench.texts(session.recipe, "val"), precision),
         "test": embed_texts(module, bench.texts(session.recipe, "test"), precision),
     }
@@ -226,7 +222,7 @@ def scored(bench: Bench, session: FeatureSession) -> dict[str, Any]:
     return found
 
 
-def _load(session: FeatureSession, result: TrainResult) -> None:
+def _load(session: Session, result: TrainResult) -> None:
     """Put the best epoch's weights back."""
     from safetensors.torch import load_file
 

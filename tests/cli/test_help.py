@@ -25,5 +25,5 @@ def test_every_example_is_a_command_of_its_own(verbs, width):
 
 
 def test_a_long_example_is_broken_before_an_option(monkeypatch):
-    shown = CliRunner().invoke(app, ["train", "--help"], terminal_width=80).output
-    assert "--seed 0 --seed 1 \\\n        --seed 2\n" in shown
+    shown = CliRunner().invoke(app, ["train", "features", "--help"], terminal_width=80).output
+    assert "--seed 0 \\\n        --seed 1 --seed 2\n" in shown

@@ -30,7 +30,7 @@ def test_every_model_says_how_to_get_it():
     assert rows["model", "ts2net"]["get"][0] == "wordreel convert CHECKPOINT.bin --out FOLDER"
     assert rows["model", "clip4clip-mean"]["parameters"] == 151_277_313
     assert rows["model", "clip4clip-mean"]["experts"] == ["clip-vit-b-32"]
-    assert rows["recipe", "ce-msrvtt-full"]["get"] == ["wordreel train ce-msrvtt-full"]
+    assert rows["recipe", "ce-msrvtt-full"]["get"] == ["wordreel train features ce-msrvtt-full"]
     assert all(row["paper"] for (kind, _), row in rows.items() if kind == "model")
 
 

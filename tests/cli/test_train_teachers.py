@@ -1,4 +1,4 @@
-"""TeachText from the command line: `wordreel train … --teacher … --denoise …`."""
+"""TeachText from the command line: `wordreel train features … --teacher … --denoise …`."""
 
 import json
 from itertools import pairwise
@@ -19,8 +19,8 @@ from wordreel.ingest.add import add  # noqa: E402
 from wordreel.lab.models.checkpoint import read_facts  # noqa: E402
 from wordreel.lab.training import recipe as recipes  # noqa: E402
 from wordreel.lab.training.data import from_library  # noqa: E402
-from wordreel.lab.training.open_data import LibrarySource, open_libraries, open_published  # noqa: E402
-from wordreel.lab.training.teachers import from_models  # noqa: E402
+from wordreel.lab.training.open_data import CaptionedVideos, PublishedTree, Sources  # noqa: E402
+from wordreel.lab.training.teachers import from_model  # noqa: E402
 
 RECIPE = """
 [model]
@@ -55,8 +55,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def train(folder, recipe, out, *more):
-    words = ["train", str(recipe), *map(str, more), "--out", str(folder / out), "--device", "cpu",
+def train(folder, verb, recipe, out, *more):
+    words = ["train", verb, str(recipe), *map(str, more), "--out", str(folder / out), "--device", "cpu",
              "--cache", str(folder / "cache")]  # fmt: skip
     done = CliRunner().invoke(app, words)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -76,16 +76,23 @@ def weights(folder):
 
 def test_models_teach_a_student_on_a_library(folder):
     for seed in (0, 1):
-        train(folder, folder / "teacher.toml", f"t{seed}", *in_library(folder), "--seed", seed)
+        train(folder, "library", folder / "teacher.toml", f"t{seed}", *in_library(folder), "--seed", seed)
     teachers = ("--teacher", folder / "t0", "--teacher", folder / "t1" / "last")
-    alone = train(folder, folder / "student.toml", "alone", *in_library(folder))
+    alone = train(folder, "library", folder / "student.toml", "alone", *in_library(folder))
     assert "6 videos, 18 captions" in alone.stderr
-    train(folder, folder / "student.toml", "taught", *in_library(folder), *teachers)
+    train(folder, "library", folder / "student.toml", "taught", *in_library(folder), *teachers)
     taught = read_facts(folder / "taught" / "last")["training"]["recipe"]["teach"]
     assert taught["teachers"] == [str(folder / "t0"), str(folder / "t1" / "last")]
     assert weights(folder / "taught") != weights(folder / "alone")
     clean = train(
-        folder, folder / "student.toml", "clean", *in_library(folder), *teachers, "--denoise", "rank:1"
+        folder,
+        "library",
+        folder / "student.toml",
+        "clean",
+        *in_library(folder),
+        *teachers,
+        "--denoise",
+        "rank:1",
     )
     count = int(clean.stderr.split(" videos, ")[1].split()[0])
     assert 6 <= count < 18
@@ -93,19 +100,19 @@ def test_models_teach_a_student_on_a_library(folder):
 
 
 def test_a_teacher_reads_its_own_experts(folder):
-    train(folder, folder / "teacher.toml", "t", *in_library(folder))
+    train(folder, "library", folder / "teacher.toml", "t", *in_library(folder))
     recipe = recipes.load(folder / "student.toml", [f'teach.teachers=["{folder / "t"}"]'])
-    source = LibrarySource(folder / "library", str(folder / "captions.json"), "train")
-    opened = open_libraries(recipe, [source])
+    source = CaptionedVideos(folder / "library", str(folder / "captions.json"), "train")
+    opened = Sources([source]).open(recipe)
     assert set(opened.train.rows) == {"colour"}
     videos, captions = torch.arange(6), torch.arange(18)
     similarities = opened.teachers.similarities(videos, captions)
     both, less = (
-        from_models([folder / "t"], from_library(folder / "library", CAPTIONS, experts))
+        from_model(folder / "t", from_library(folder / "library", CAPTIONS, experts))
         for experts in (["colour", "talk"], ["colour"])
     )
-    assert torch.allclose(similarities, both.similarities(videos, captions))
-    assert not torch.allclose(similarities, less.similarities(videos, captions), atol=1e-3)
+    assert torch.allclose(similarities[0], both.similarities(videos, captions))
+    assert not torch.allclose(similarities[0], less.similarities(videos, captions), atol=1e-3)
 
 
 @pytest.fixture
@@ -140,26 +147,26 @@ PUBLISHED = "train-full-ce-refined-text-w2v"
 
 def test_published_teachers_are_named(tree, tmp_path):
     both = ("--teacher", PUBLISHED, "--denoise", "denoise-less100")
-    done = train(tmp_path, "tt-ce-plus-msvd", "tt", *on_tree(tree, "w2v", 4), *both)
+    done = train(tmp_path, "features", "tt-ce-plus-msvd", "tt", *on_tree(tree, "w2v", 4), *both)
     assert "3 videos, 4 captions" in done.stderr
     every = ("--teacher", PUBLISHED, "--denoise", "none")
-    done = train(tmp_path, "tt-ce-plus-msvd", "all", *on_tree(tree, "w2v", 4), *every)
+    done = train(tmp_path, "features", "tt-ce-plus-msvd", "all", *on_tree(tree, "w2v", 4), *every)
     assert "3 videos, 6 captions" in done.stderr
     with pytest.raises(TrainingError, match=f"no teacher 'nobody'.*{PUBLISHED}"):
-        train(tmp_path, "tt-ce-plus-msvd", "no", *on_tree(tree, "w2v", 4), "--teacher", "nobody")
+        train(tmp_path, "features", "tt-ce-plus-msvd", "no", *on_tree(tree, "w2v", 4), "--teacher", "nobody")
 
 
 def test_a_model_with_other_word_features_teaches_beside_a_published_teacher(tree, tmp_path):
     """TeachText: teachers differ in their text encoder."""
-    train(tmp_path, "ce-plus-msvd", "gpt2", *on_tree(tree, "gpt2", 5))
+    train(tmp_path, "features", "ce-plus-msvd", "gpt2", *on_tree(tree, "gpt2", 5))
     own = str(tmp_path / "gpt2")
     both = ("--teacher", own, "--teacher", PUBLISHED, "--denoise", "none")
-    train(tmp_path, "tt-ce-plus-msvd", "student", *on_tree(tree, "w2v", 4), *both)
+    train(tmp_path, "features", "tt-ce-plus-msvd", "student", *on_tree(tree, "w2v", 4), *both)
     sets = [str(word) for word in on_tree(tree, "w2v", 4)]
     changes = [after for word, after in pairwise(sets) if word == "--set"]
     recipe = recipes.load(
         "tt-ce-plus-msvd", [*changes, f"teach.teachers={json.dumps([own, PUBLISHED])}", "teach.denoise=''"]
     )
-    teachers = open_published(recipe, tree).teachers
+    teachers = PublishedTree(tree).open(recipe).teachers
     assert len(teachers.each) == 2
     assert teachers.similarities(torch.arange(3), torch.arange(6)).shape == (2, 6, 3)

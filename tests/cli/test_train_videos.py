@@ -1,9 +1,9 @@
-"""`wordreel train --videos`: from a folder of videos and captions to a model that a library uses."""
+"""`wordreel train videos`: from a folder of videos and captions to a model that a library uses."""
 
 import json
 
 import pytest
-from tests.lab.training.video.clips import COLOURS, tiny_backbone, write_videos
+from tests.lab.training.frames.clips import COLOURS, tiny_backbone, write_videos
 from typer.testing import CliRunner
 
 from wordreel.cli.app import app
@@ -22,7 +22,7 @@ SMALL = {
 def given(tmp_path):
     """The words of a short training on six videos."""
     write_videos(tmp_path)
-    words = ["train", "clip4clip-mean-msvd", "--videos", str(tmp_path / "videos")]
+    words = ["train", "videos", "clip4clip-mean-msvd", "--videos", str(tmp_path / "videos")]
     words += ["--captions", str(tmp_path / "captions.json"), "--out", str(tmp_path / "run")]
     words += ["--backbone", str(tiny_backbone(tmp_path / "clip")), "--device", "cpu"]
     words += ["--epochs", "1", "--batch", "3"]
@@ -44,7 +44,13 @@ def test_videos_and_captions_become_a_model(given, tmp_path):
 
 def test_options_of_other_models_and_missing_data_are_refused(given, tmp_path):
     library = ["--library", str(tmp_path)]
-    for wrong in (["--kind", "ce"], ["--teacher", "x"], ["--pack", "x"], ["--data", str(tmp_path)], library):
+    for wrong in (
+        ["--kind", "ce"],
+        ["--teacher", "x"],
+        ["--pack", "x"],
+        ["--annotations", str(tmp_path)],
+        library,
+    ):
         assert CliRunner().invoke(app, [*given, *wrong]).exit_code == 2
     where = given.index("--captions")
     done = CliRunner().invoke(app, given[:where] + given[where + 2 :])

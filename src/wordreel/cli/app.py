@@ -42,7 +42,7 @@ VERBS = {
     "saved": "find.saved:app",
     "people": "manage.people:app",
     "import": "lab.import_:import_",
-    "train": "lab.train:train",
+    "train": "lab.train:app",
     "convert": "lab.convert:convert",
     "export": "lab.export:export",
     "evaluate": "lab.evaluate:app",

@@ -16,8 +16,6 @@ from wordreel.lab.datasets.caption_table import read_caption_table
 from wordreel.lab.evaluate.exchange import read_texts as read_beir
 from wordreel.lab.evaluate.trec import read_qrels, read_run, run_ranks
 from wordreel.lab.training import recipe
-from wordreel.lab.training.video.recipe import is_video_recipe
-from wordreel.lab.training.video.recipe import load as load_video
 from wordreel.search.caption_files import read_texts
 
 Reader = Callable[[Path], object]
@@ -91,17 +89,13 @@ def recipe_session(folder: Path) -> Session:
     names = ("ce-msvd", "own-ce", *[name for name in recipe.names() if "mmt" in name][:1])
     root = Path(recipe.__file__).parent
     seeds = [(root / "recipes" / f"{name}.toml").read_bytes() for name in names]
-    seeds += [path.read_bytes() for path in sorted((root / "video" / "recipes").glob("*.toml"))[:2]]
+    seeds += [path.read_bytes() for path in sorted((root / "recipes").glob("small-clip*.toml"))[:2]]
     seeds.append(b'inherit = "clip4clip-mean-msvd"\n[run]\nepochs = 2\n')
     path = folder / "own.toml"
 
     def run(data: bytes) -> None:
-        """As `wordreel train` chooses among the kinds of recipes."""
         path.write_bytes(data)
-        if is_video_recipe(path):
-            load_video(path, ["run.epochs=3"])
-        else:
-            recipe.load(path, ["run.epochs=3"])
+        recipe.load(path, ["run.epochs=3"])
 
     def mutate(rng: Random, data: bytes, corpus: list[bytes]) -> bytes:
         return mutate_text(rng, data, corpus, (*WORDS, *TOML))

@@ -16,7 +16,6 @@ from wordreel.lab.models.config import (
 )
 from wordreel.lab.models.registry import VIDEO_TEXT_MODELS, parameters
 from wordreel.lab.training import recipe as recipes
-from wordreel.lab.training.video import recipe as video_recipes
 
 torch = pytest.importorskip("torch")
 GPT = TransformerConfig(40_478, 768, 12, 12, 3072, 512, 0)
@@ -43,8 +42,11 @@ def test_models_have_the_stored_sizes():
 
 
 def test_recipes_have_the_stored_sizes():
-    models = {name: recipes.load(name).model for name in recipes.names()}
-    video_models = {name: video_recipes.load(name).model for name in video_recipes.names()}
+    loaded = [recipes.load(name) for name in recipes.names()]
+    models, video_models = (
+        {recipe.name: recipe.model for recipe in loaded if recipe.reads_frames == frames}
+        for frames in (False, True)
+    )
     assert module_sizes(models, video_models) == parameters()["recipes"]
 
 

@@ -23,7 +23,7 @@ from tests.lab.training.worlds import fork_world
 
 import wordreel.lab.plots
 from wordreel.lab.training import logs, loop
-from wordreel.lab.training.feature_session import FeatureSession
+from wordreel.lab.training.session import Session
 from wordreel.util import atomic
 
 WAYS = ("step", "stepped", "begun", "half", "written", "renamed", "measure", "measured", "logs", "clock")
@@ -67,9 +67,9 @@ def arm(way, number):
         die()
 
     if way == "step":
-        at_call(number, FeatureSession, "step", before=gone)
+        at_call(number, Session, "step", before=gone)
     elif way == "stepped":
-        at_call(number, FeatureSession, "step", after=gone)
+        at_call(number, Session, "step", after=gone)
     elif way in ("begun", "half"):
         at_call(number, atomic, "write_and_sync", before=begun if way == "begun" else half)
     elif way == "written":
@@ -77,9 +77,9 @@ def arm(way, number):
     elif way == "renamed":
         at_call(number, atomic, "sync_dir", before=gone)
     elif way == "measure":
-        at_call(number, FeatureSession, "measure", before=gone)
+        at_call(number, Session, "measure", before=gone)
     elif way == "measured":
-        at_call(number, FeatureSession, "measure", after=gone)
+        at_call(number, Session, "measure", after=gone)
     elif way == "logs":
         at_call(number, loop, "write_logs", after=gone)
         at_call(2 * number, logs, "_write", before=gone)

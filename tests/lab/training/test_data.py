@@ -10,12 +10,11 @@ torch = pytest.importorskip("torch")
 from tests.lab.training.toys import CONFIGS, EXPERTS, TIMED, empty, toy_pairs, toy_recipe, words_of  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
-from wordreel.lab.models.batch import TokenBatch, masked_mean  # noqa: E402
+from wordreel.lab.models.batch import masked_mean  # noqa: E402
 from wordreel.lab.models.collate import ExpertRows, collate  # noqa: E402
 from wordreel.lab.training.data import join  # noqa: E402
-from wordreel.lab.training.data.caption_store import CaptionStore, shorten  # noqa: E402
-from wordreel.lab.training.data.feature_dropout import drop_experts, drop_tokens, show_alone  # noqa: E402
-from wordreel.lab.training.data.feature_store import FeatureStore, smallest_keys  # noqa: E402
+from wordreel.lab.training.data.caption_store import CaptionStore  # noqa: E402
+from wordreel.lab.training.data.feature_store import FeatureStore, drop_experts, smallest_keys  # noqa: E402
 from wordreel.lab.training.data.packed import pack  # noqa: E402
 from wordreel.lab.training.data.sampler import BatchSampler  # noqa: E402
 from wordreel.lab.training.settings import DataSettings, RunSettings  # noqa: E402
@@ -108,64 +107,10 @@ def test_expert_dropout_leaves_every_video_something():
     whole = store.batch(torch.arange(40))
     had = torch.stack([part.available for part in whole.values()], dim=1)
     torch.manual_seed(0)
-    fewer = torch.stack(
-        [part.available for part in drop_experts(whole, 0.7, torch.zeros(3, dtype=torch.bool)).values()],
-        dim=1,
-    )
+    fewer = torch.stack([part.available for part in drop_experts(whole, 0.7).values()], dim=1)
     assert (fewer <= had).all()
     assert fewer.any(dim=1).all()
     assert fewer.sum() < 0.6 * had.sum()
-
-
-def test_experts_are_shown_alone_where_a_video_has_them():
-    whole = FeatureStore(toy_pairs(400), CONFIGS["mmt"], CPU).batch(torch.arange(400))
-    had = torch.stack([part.available for part in whole.values()], dim=1)
-    torch.manual_seed(0)
-    alone = torch.tensor([False, True, False])
-    left = torch.stack([p.available for p in show_alone(whole, 0.4, alone).values()], dim=1)
-    changed = (left != had).any(dim=1)
-    assert torch.equal(left[changed], had[changed] & alone)
-    assert left.any(dim=1).all()
-    others = had[:, 1] & had[:, [0, 2]].any(dim=1)
-    assert not changed[~others].any()
-    assert float(changed[others].float().mean()) == pytest.approx(0.4, abs=0.08)
-
-
-def test_spared_experts_and_single_rows_are_left():
-    held = FeatureStore(toy_pairs(200), CONFIGS["mmt"], CPU)
-    whole = held.batch(torch.arange(200))
-    had = torch.stack([part.available for part in whole.values()], dim=1)
-    torch.manual_seed(0)
-    spared = torch.tensor([True, False, False])
-    fewer = torch.stack([p.available for p in drop_experts(whole, 0.3, spared).values()], dim=1)
-    assert torch.equal(fewer[:, 0], had[:, 0])
-    assert float(fewer[:, 1:].sum() / had[:, 1:].sum()) == pytest.approx(0.7, abs=0.08)
-    for part in whole.values():
-        left = drop_tokens(part, 0.6)
-        assert (left.mask <= part.mask).all()
-        assert torch.equal(left.available, part.available)
-    several = whole["face"].mask.sum(dim=1) == 3
-    left = drop_tokens(whole["face"], 0.4).mask[several].sum()
-    assert float(left / (3 * several.sum())) == pytest.approx(0.6 + 0.4**3, abs=0.08)
-
-
-def test_shortened_captions_keep_their_ends_and_some_words():
-    torch.manual_seed(0)
-    ids = torch.arange(1, 61).reshape(6, 10)
-    lengths = torch.tensor([10, 9, 5, 3, 2, 10])
-    mask = torch.arange(10) < lengths[:, None]
-    for _ in range(30):
-        cut, kept = shorten(TokenBatch(ids, mask), 1.0)
-        for row in range(6):
-            was, left = ids[row, : lengths[row]].tolist(), cut[row][kept[row]].tolist()
-            assert left == [x for x in was if x in left]  # in their order
-            assert left[0] == was[0]
-            assert left[-1] == was[-1]
-            assert len(left) >= min(3, len(was))
-            assert kept[row].tolist() == sorted(kept[row].tolist(), reverse=True)
-    whole, same = shorten(TokenBatch(ids, mask), 0.0)
-    assert torch.equal(whole, ids)
-    assert torch.equal(same, mask)
 
 
 def test_texts_are_padded_as_asked():
@@ -231,7 +176,7 @@ def test_epochs_of_so_many_steps_are_stretches_of_one_row():
 
 def test_sources_are_joined_and_shown_by_their_shares():
     a, b = toy_pairs(10, name="a"), toy_pairs(6, seed=1, name="b", experts=EXPERTS[:2])
-    both = join([a, b.shared(2.5)])
+    both = join([a, replace(b, shares=(2.5,))])
     assert both.ids[9:11] == ("a9", "b0")
     assert both.rows["face"].counts[10:].sum() == 0
     assert np.array_equal(both.rows["scene"].item(12), b.rows["scene"].item(2))
@@ -254,7 +199,7 @@ def test_sources_that_do_not_fit_say_so():
     with pytest.raises(TrainingError, match="none of the model's experts"):
         FeatureStore(replace(a, rows={"smell": empty(3, 4)}), CONFIGS["ce"], CPU)
     with pytest.raises(TrainingError, match="share"):
-        a.shared(0)
+        replace(a, shares=(0.0,))
 
 
 def test_captions_can_be_limited_and_left_out():
@@ -275,13 +220,3 @@ def test_every_process_has_two_pairs_of_a_batch():
     assert [len(videos) for videos, _ in alone.epoch(0)] == [4, 4, 3]
     assert [len(videos) for videos, _ in shared.epoch(0)] == [4, 4]
     assert (alone.largest(), shared.largest()) == (4, 4)
-
-
-def test_repeated_captions_of_a_video_are_left_out():
-    from wordreel.lab.datasets.types import Caption
-
-    found = toy_pairs(3)
-    told = (("a dog", "a  dog ", "a cat"), ("a dog", ""), ("", "", "x", "x"))
-    found = replace(found, captions=tuple(tuple(map(Caption, of)) for of in told), words=None)
-    kept = [[caption.text for caption in of] for of in found.unique().captions]
-    assert kept == [["a dog", "a cat"], ["a dog", ""], ["", "", "x"]]

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from wordreel.lab.models.batch import QueryEmbeddings, VideoEmbeddings, similarity
 from wordreel.lab.training.distributed import init_world
-from wordreel.lab.training.losses.max_margin import MaxMarginLoss
+from wordreel.lab.training.losses import max_margin
 
 torch.manual_seed(0)
 a, b = nn.Linear(5, 4, dtype=torch.float64), nn.Linear(6, 4, dtype=torch.float64)
@@ -19,11 +19,10 @@ x, y = torch.randn(8, 5, dtype=torch.float64), torch.randn(8, 6, dtype=torch.flo
 weights, there = torch.rand(8, 2, dtype=torch.float64), torch.rand(8, 2) < 0.8
 
 def loss(videos, queries, w, t, gather):
-    videos = VideoEmbeddings(videos.unflatten(1, (2, 2)), t)
-    queries = QueryEmbeddings(queries.unflatten(1, (2, 2)), w)
-    return MaxMarginLoss(0.3)(similarity(*reversed(gather(videos, queries))))
+    videos, t, queries, w = gather((videos.unflatten(1, (2, 2)), t, queries.unflatten(1, (2, 2)), w))
+    return max_margin(similarity(QueryEmbeddings(queries, w), VideoEmbeddings(videos, t)), margin=0.3)
 
-whole = loss(a(x), b(y), weights, there, lambda videos, queries: (videos, queries))
+whole = loss(a(x), b(y), weights, there, lambda tensors: tensors)
 want = torch.autograd.grad(whole, [a.weight, b.weight])
 with init_world("cpu") as world:
     part = world.shard

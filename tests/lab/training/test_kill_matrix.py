@@ -18,16 +18,15 @@ pytest.importorskip("torch")
 from tests.lab.training import kill_cases
 
 FEW = [
-    "ce released ranger exponential learned",
+    "ce released ranger exponential margin",
     "mmt paper radam cosine diagonal",
     "by source",
-    "shortened",
+    "many settings",
     "world dropout",
     "text lr ranger",
     "float16",
     "patience seldom",
     "transcripts window until",
-    "features float16",
 ]
 
 

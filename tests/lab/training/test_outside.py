@@ -23,8 +23,6 @@ from wordreel.lab.training import recipe as recipes  # noqa: E402
 from wordreel.lab.training.data import from_library, from_tree  # noqa: E402
 from wordreel.lab.training.loop import train  # noqa: E402
 from wordreel.lab.training.training_data import prepare  # noqa: E402
-from wordreel.lab.training.video import recipe as video_recipes  # noqa: E402
-from wordreel.runtime.store import WeightStore  # noqa: E402
 from wordreel.types import Absent, Track  # noqa: E402
 
 
@@ -102,21 +100,6 @@ def test_training_on_text_with_word_vectors_of_ones_own(tmp_path):
     assert np.isfinite(result.score)
 
 
-@pytest.mark.skipif(
-    not WeightStore().has("minilm"), reason="needs the sentence encoder: wordreel weights fetch minilm"
-)
-def test_captions_encoded_on_the_device_are_the_sources():
-    from wordreel.lab.models.text.tokenizers import open_tokenizer
-    from wordreel.lab.training.data.caption_store import _on_device, encode_texts
-
-    text = TextConfig("vectors", 384, "mean", max_tokens=6, source="minilm")
-    told = ["a dog runs", "two people are cooking a very long dinner in the garden", "a"]
-    usual = encode_texts(told, text, open_tokenizer(text))
-    for one, other in zip(usual, _on_device(told, text, torch.device("cpu")), strict=True):
-        assert one.shape == other.shape
-        assert np.allclose(one, other, atol=2e-3)
-
-
 @pytest.fixture
 def store(tmp_path):
     for seed in range(6):
@@ -179,7 +162,7 @@ def test_a_library_is_trained_on_from_the_command_line(store, tmp_path):
     }
     (tmp_path / "captions.json").write_text(json.dumps(told))
     library, captions = str(store.path), f"{tmp_path}/captions.json"
-    asked = ["train", f"{tmp_path}/own.toml", "-L", library, "-L", library, "--captions", captions,
+    asked = ["train", "library", f"{tmp_path}/own.toml", "-L", library, "-L", library, "--captions", captions,
              "--split", "train", "--share", "1", "--share", "2", "--val-split", "val",
              "--out", f"{tmp_path}/run", "--device", "cpu",
              "--seed", "0", "--seed", "1", "--cache", f"{tmp_path}/cache", "--json"]  # fmt: skip
@@ -197,7 +180,8 @@ def test_a_library_is_trained_on_from_the_command_line(store, tmp_path):
 
 def test_a_published_tree_is_trained_on_from_the_command_line(tmp_path):
     write_ce(tmp_path / "MSRVTT")
-    asked = ["train", "ce-msrvtt-1k-a", "--data", f"{tmp_path}/MSRVTT", "--out", f"{tmp_path}/run",
+    asked = ["train", "features", "ce-msrvtt-1k-a", "--data", f"{tmp_path}/MSRVTT",
+             "--out", f"{tmp_path}/run",
              "--epochs", "2", "--batch", "3", "--device", "cpu",
              "--set", "model.dim=8", "--set", "model.text.dim=4"]  # fmt: skip
     dims = {"imagenet.resnext101_32x48d.0": 8, "imagenet.senet154.0": 8, "r2p1d.r2p1d-ig65m.0": 6,
@@ -214,7 +198,8 @@ def test_a_published_tree_is_trained_on_from_the_command_line(tmp_path):
 def test_ar_ce_is_trained_on_its_own_tree(tmp_path):
     pytest.importorskip("h5py")
     write_audiocaps(tmp_path / "AudioCaps")
-    asked = ["train", "ce-audiocaps", "--data", f"{tmp_path}/AudioCaps", "--out", f"{tmp_path}/run",
+    asked = ["train", "features", "ce-audiocaps", "--data", f"{tmp_path}/AudioCaps",
+             "--out", f"{tmp_path}/run",
              "--epochs", "1", "--batch", "3", "--device", "cpu", "--set", "model.dim=8",
              "--set", "model.text.dim=4", "--set", "model.expert.audio.dim=3",
              "--set", "model.expert.vggsound.dim=5"]  # fmt: skip
@@ -245,8 +230,8 @@ def test_published_teachers_and_masks(tmp_path):
 def test_the_command_line_lists_recipes_and_refuses_nothing_to_train_on(tmp_path):
     rows = json.loads(CliRunner().invoke(app, ["models", "--json"]).output)
     listed = {row["name"]: row["parameters"] for row in rows if row["kind"] == "recipe"}
-    assert sorted(listed) == sorted([*recipes.names(), *video_recipes.names()])
+    assert sorted(listed) == recipes.names()
     assert listed["mmt-msrvtt-1k-a"] == 133_357_063
-    refused = CliRunner().invoke(app, ["train", "ce-msvd", "--out", str(tmp_path)])
+    refused = CliRunner().invoke(app, ["train", "features", "ce-msvd", "--out", str(tmp_path)])
     assert refused.exit_code == 2
     assert "--data" in refused.output

@@ -4,8 +4,6 @@ import pytest
 
 from wordreel.errors import TrainingError
 from wordreel.lab.training import recipe as recipes
-from wordreel.lab.training.video.recipe import is_video_recipe
-from wordreel.lab.training.video.recipe import load as load_video
 
 
 def size_of(name, changes):
@@ -270,14 +268,12 @@ def test_unknown_recipes_and_files_of_ones_own(tmp_path):
 def test_files_that_are_no_recipes(tmp_path, content):
     path = tmp_path / "own.toml"
     path.write_bytes(content)
-    assert not is_video_recipe(path) if content.startswith((b"model", b"[model")) else True
-    for load in (recipes.load, load_video):
-        with pytest.raises(TrainingError):
-            load(path)
+    with pytest.raises(TrainingError):
+        recipes.load(path)
 
 
 def test_a_recipe_that_inherits_from_itself(tmp_path):
     path = tmp_path / "own.toml"
     path.write_text(f"inherit = '{path}'")
     with pytest.raises(TrainingError, match="inherits"):
-        load_video(path)
+        recipes.load(path)

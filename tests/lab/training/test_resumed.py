@@ -20,9 +20,9 @@ class Stop(Exception):
 
 def stopped(recipe, held, folder, at):
     """A run that is left after so many steps, each of them saved."""
-    from wordreel.lab.training.feature_session import FeatureSession
+    from wordreel.lab.training.session import Session
 
-    step, taken = FeatureSession.step, []
+    step, taken = Session.step, []
 
     def counted(self, *given):
         if len(taken) == at:
@@ -31,7 +31,7 @@ def stopped(recipe, held, folder, at):
         return step(self, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FeatureSession, "step", counted)
+        patch.setattr(Session, "step", counted)
         with pytest.raises(Stop):
             train(recipe, held, folder, device="cpu", save_steps=1)
 
@@ -41,7 +41,7 @@ def test_the_same_batches_are_compiled_wherever_it_begins(tmp_path, monkeypatch,
     """Steps of a size that is not compiled round in another way, and so would a run that compiles others."""
     seen = []
 
-    def compiled(work):
+    def compiled(work, **settings):
         def noted(batch, tokens, *rest):
             seen.append(len(tokens.mask))
             return work(batch, tokens, *rest)
@@ -79,7 +79,7 @@ def test_other_shares_or_spans_are_other_data(tmp_path):
     held = toy_data(recipe.model)
     stopped(recipe, held, tmp_path, 2)
     told = tuple(tuple(replace(c, start=0.0, end=1.0) for c in here) for here in held.train.captions)
-    for other in (held.train.shared(2.0), replace(held.train, captions=told)):
+    for other in (replace(held.train, shares=(2.0,)), replace(held.train, captions=told)):
         with pytest.raises(TrainingError, match="other data"):
             train(recipe, replace(held, train=other), tmp_path, device="cpu", resume=True)
 

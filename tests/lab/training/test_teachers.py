@@ -14,10 +14,10 @@ from wordreel.lab.models.batch import QueryEmbeddings, VideoEmbeddings  # noqa: 
 from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.checkpoint import load_module, save  # noqa: E402
 from wordreel.lab.models.config import ExpertConfig  # noqa: E402
+from wordreel.lab.training.init_features import fine_tune, init_text, init_weights  # noqa: E402
 from wordreel.lab.training.loop import train  # noqa: E402
 from wordreel.lab.training.settings import StartSettings, TeachSettings  # noqa: E402
-from wordreel.lab.training.start import fine_tune, init_text, init_weights  # noqa: E402
-from wordreel.lab.training.teachers import Teacher, Teachers, denoised, from_models  # noqa: E402
+from wordreel.lab.training.teachers import Teacher, Teachers, denoised, from_model  # noqa: E402
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def taught(tmp_path):
 
 def test_a_student_learns_its_teachers_similarities(tmp_path, taught):
     held, folders = taught
-    teachers = from_models(folders, held.train)
+    teachers = Teachers(tuple(from_model(folder, held.train) for folder in folders))
     everything = torch.arange(12)
     firsts = torch.from_numpy(np.cumsum(held.train.counts) - held.train.counts)
     target = teachers.similarities(everything, firsts).mean(dim=0)
@@ -42,9 +42,7 @@ def test_a_student_learns_its_teachers_similarities(tmp_path, taught):
     def gap(weight, name):
         one = replace(recipe, teach=TeachSettings(tuple(map(str, folders)), weight=weight))
         out = train(one, replace(held, teachers=teachers), tmp_path / name, device="cpu").last
-        return float(
-            (from_models([out], held.train).similarities(everything, firsts)[0] - target).abs().mean()
-        )
+        return float((from_model(out, held.train).similarities(everything, firsts) - target).abs().mean())
 
     assert gap(20.0, "student") < 0.6 * gap(0.0, "alone")
 
@@ -52,16 +50,18 @@ def test_a_student_learns_its_teachers_similarities(tmp_path, taught):
 def test_a_teachers_similarities_are_its_models(taught):
     from wordreel.lab.training.data.caption_store import CaptionStore
     from wordreel.lab.training.data.feature_store import FeatureStore
-    from wordreel.lab.training.measure import similarities
+    from wordreel.lab.training.measure import embed_texts, embed_videos, similarity_matrix
     from wordreel.lab.training.precision import TrainingPrecision
 
     held, folders = taught
-    teachers, cpu = from_models(folders, held.train), torch.device("cpu")
+    cpu, precision = torch.device("cpu"), TrainingPrecision("float32", "cpu")
+    teachers = Teachers(tuple(from_model(folder, held.train) for folder in folders))
     videos, captions = torch.tensor([3, 1, 8]), torch.tensor([5, 0])
     for number, folder in enumerate(folders):
         module, _ = load_module(folder)
         features, texts = FeatureStore(held.train, module.config, cpu), CaptionStore(held.train_words, cpu)
-        whole = similarities(module, features, texts, 12, TrainingPrecision("float32", "cpu"))
+        shown = embed_videos(module, features, precision)
+        whole = similarity_matrix(embed_texts(module, texts, precision), shown)
         found = teachers.similarities(videos, captions)[number]
         assert np.allclose(found.numpy(), whole[captions][:, videos], atol=1e-5)
 

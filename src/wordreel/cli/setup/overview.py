@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from wordreel.cli.console.common import JsonOption, LibraryOption, print_json, printable
 
-if TYPE_CHECKING:
-    from wordreel.lab.models.config import ModelConfig
-
 TITLES = {
     "built-in": "Built in: wordreel use NAME",
     "backbone": "CLIP-like models: wordreel use NAME, FOLDER or HUB_ID (asks before it downloads)",
     "model": "Published models: train one, or use a released checkpoint",
-    "recipe": "Recipes: wordreel train NAME",
+    "recipe": "Recipes: wordreel train features, library or videos NAME",
 }
 
 
@@ -172,13 +169,14 @@ def _facts(listing: ModelListing) -> str:
 
 
 def _published() -> list[ModelListing]:
-    from wordreel.lab.models.registry import MODELS
+    from wordreel.lab.models.registry import MODELS, parameters
 
     rows = []
     for name, entry in MODELS.items():
         get = ["wordreel use CHECKPOINT.pth --text FILE_OR_FOLDER"] if entry.released else []
-        get.append(f'wordreel train RECIPE.toml with base = "{name}"')
-        rows.append(_listing("model", name, entry.title, entry.paper, entry.make(), get))
+        get.append(f'wordreel train features RECIPE.toml with base = "{name}"')
+        size, experts = parameters()["models"][name], list(entry.make().names)
+        rows.append(ModelListing("model", name, entry.title, entry.paper, experts, size, get))
     return rows
 
 
@@ -192,7 +190,7 @@ def _video_text() -> list[ModelListing]:
         use = "wordreel use CHECKPOINT.bin"
         if not searchable(config):
             use = "wordreel convert CHECKPOINT.bin --out FOLDER"
-        get = [use, f'wordreel train RECIPE.toml with base = "{name}"']
+        get = [use, f'wordreel train videos RECIPE.toml with base = "{name}"']
         experts = [config.backbone.name]
         size = parameters()["models"][name]
         rows.append(ModelListing("model", name, entry.title, entry.paper, experts, size, get))
@@ -200,27 +198,17 @@ def _video_text() -> list[ModelListing]:
 
 
 def _recipes() -> list[ModelListing]:
+    from wordreel.lab.models.clip.config import VideoTextConfig
     from wordreel.lab.models.registry import parameters
     from wordreel.lab.training import recipe as recipes
-    from wordreel.lab.training.video import recipe as video_recipes
 
-    loaded = {name: recipes.load(name) for name in recipes.names()}
-    rows = [
-        _listing("recipe", name, recipe.title, recipe.paper, recipe.model, [f"wordreel train {name}"])
-        for name, recipe in loaded.items()
-    ]
-    for name in video_recipes.names():
-        recipe = video_recipes.load(name)
-        get, experts = [f"wordreel train {name}"], [recipe.model.backbone.name]
-        size = parameters()["recipes"][name]
-        rows.append(ModelListing("recipe", name, recipe.title, recipe.paper, experts, size, get))
+    rows = []
+    loaded = [recipes.load(name) for name in recipes.names()]
+    for recipe in sorted(loaded, key=lambda recipe: recipe.reads_frames):
+        if isinstance(recipe.model, VideoTextConfig):
+            experts, verb = [recipe.model.backbone.name], "videos"
+        else:
+            experts, verb = list(recipe.model.names), "features" if recipe.data.dataset else "library"
+        get, size = [f"wordreel train {verb} {recipe.name}"], parameters()["recipes"][recipe.name]
+        rows.append(ModelListing("recipe", recipe.name, recipe.title, recipe.paper, experts, size, get))
     return rows
-
-
-def _listing(
-    kind: str, name: str, title: str, paper: str, config: ModelConfig, get: list[str]
-) -> ModelListing:
-    from wordreel.lab.models.registry import parameters
-
-    size = parameters()["recipes" if kind == "recipe" else "models"][name]
-    return ModelListing(kind, name, title, paper, list(config.names), size, get)

@@ -16,8 +16,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from wordreel.lab.models.batch import QueryEmbeddings, VideoEmbeddings
-
 
 @dataclass(frozen=True)
 class World:
@@ -39,24 +37,13 @@ class World:
         """The batch without the last pairs that cannot be divided evenly."""
         return batch[: len(batch) // self.size * self.size]
 
-    def gather(
-        self, videos: VideoEmbeddings, queries: QueryEmbeddings
-    ) -> tuple[VideoEmbeddings, QueryEmbeddings]:
-        """The embeddings of all processes in batch order, with gradients.
+    def gather(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Return tensors with the batch first, of all processes in batch order, with gradients.
 
         Every process computes the same loss L of all pairs, and so the same gradient of every embedding. Each
         process takes that of its own embeddings, times the number of processes; parameter gradients are
         averaged over processes afterwards, so what is left is the gradient of L.
         """
-        if self.size == 1:
-            return videos, queries
-        return (
-            VideoEmbeddings(*self.gather_tensors(tuple(videos))),
-            QueryEmbeddings(*self.gather_tensors(tuple(queries))),
-        )
-
-    def gather_tensors(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Tensors with the batch first, of all processes in batch order, with gradients as in `gather`."""
         if self.size == 1:
             return tensors
         return tuple(_Gather.apply(x) for x in tensors)  # type: ignore[no-untyped-call]

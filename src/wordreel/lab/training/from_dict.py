@@ -1,9 +1,10 @@
-"""Build frozen dataclasses from plain values, checking every field: TOML in, settings out."""
+"""Plain values to frozen dataclasses, checking every field: TOML in, settings out."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import tomllib
 import types
 import typing
 from collections.abc import Mapping
@@ -13,6 +14,20 @@ from typing import Any, TypeVar
 from wordreel.errors import TrainingError
 
 T = TypeVar("T")
+
+
+def parse_toml(data: bytes, what: str) -> dict[str, Any]:
+    """Return the values of a TOML document; `what` names it in errors.
+
+    >>> parse_toml(b"a = 1", "recipe x")
+    {'a': 1}
+    """
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except ValueError as error:
+        raise TrainingError(f"{what}: {error}") from None
+    except RecursionError:
+        raise TrainingError(f"{what}: nested too deeply") from None
 
 
 def from_dict(kind: type[T], values: Mapping[str, Any], where: str) -> T:
@@ -25,13 +40,12 @@ def from_dict(kind: type[T], values: Mapping[str, Any], where: str) -> T:
     >>> from_dict(ScheduleSettings, {"kind": "cosine", "warmup": 10}, "schedule").warmup
     10
     """
-    types_by_name = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind) if field.init]  # type: ignore[arg-type]
-    arguments = {}
-    for key, value in values.items():
+    for key in values:
         if key not in names:
             raise TrainingError(f"there is no {where}.{key}; {did_you_mean(key, names)}")
-        arguments[key] = _convert(value, types_by_name[key], f"{where}.{key}")
+    arguments = {key: _convert(value, hints[key], f"{where}.{key}") for key, value in values.items()}
     try:
         return kind(**arguments)
     except (TypeError, ValueError) as error:
@@ -39,7 +53,8 @@ def from_dict(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def did_you_mean(key: str, names: list[str]) -> str:
-    """
+    """Return the names that are spelled alike, or all of them, as a hint.
+
     >>> did_you_mean("margn", ["margin", "kind"])
     'did you mean margin?'
     """
@@ -59,14 +74,13 @@ def _convert(value: Any, hint: Any, where: str) -> Any:
             raise TrainingError(f"{where} is one of {', '.join(map(str, inside))}, not {value!r}")
         return value
     if origin is tuple:
-        kinds = [inside[0]] * len(value) if isinstance(value, list | tuple) and inside[-1] is ... else inside
-        if not isinstance(value, list | tuple) or len(kinds) != len(value):
+        if not isinstance(value, list | tuple) or (inside[-1] is not ... and len(inside) != len(value)):
             raise TrainingError(f"{where} is a list, not {value!r}")
-        return tuple(_convert(one, part, where) for one, part in zip(value, kinds, strict=True))
+        return tuple(_convert(member, inside[0], where) for member in value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if hint is float and isinstance(value, float) and not math.isfinite(value):
-        raise TrainingError(f"{where} must be a finite number, not {value}")
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise TrainingError(f"{where} must be a {hint.__name__}, not {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise TrainingError(f"{where} must be a finite number, not {value}")
     return value

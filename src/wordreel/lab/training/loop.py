@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from wordreel.errors import TrainingError
-from wordreel.lab.training.distributed import World, init_world
-from wordreel.lab.training.feature_session import FeatureSession
+from wordreel.lab.training.distributed import init_world
 from wordreel.lab.training.interrupt import StopRequest, TrainingInterrupted, stop_on_signal
 from wordreel.lab.training.logs import LogRow, draw_curves, write_logs
 from wordreel.lab.training.lr_schedules import lr_factor
@@ -28,16 +27,9 @@ from wordreel.lab.training.progress import StepTimer, TrainCallback, TrainProgre
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.run_lock import run_lock
 from wordreel.lab.training.session import Session
-from wordreel.lab.training.state import differences, load_state, read_facts
-from wordreel.lab.training.state import save_state as write_state
+from wordreel.lab.training.state import SavedState, differences, read_state, save_state
 from wordreel.lab.training.training_data import TrainingData
-from wordreel.lab.training.video.recipe import VideoRecipe
-from wordreel.lab.training.video.video_pairs import VideoData
 from wordreel.util.atomic import make_dir
-
-AnyRecipe = Recipe | VideoRecipe
-AnyData = TrainingData | VideoData
-
 
 EpochCallback = Callable[[LogRow], None]
 
@@ -75,8 +67,8 @@ class TrainResult:
 
 
 def train(
-    recipe: AnyRecipe,
-    data: AnyData,
+    recipe: Recipe,
+    data: TrainingData,
     out: str | Path,
     *,
     device: str | torch.device | None = None,
@@ -100,30 +92,17 @@ def train(
             torch.cuda.set_device(device)
         lock = run_lock(folder) if world.is_main_process else nullcontext()
         with lock, stop_on_signal(world.size == 1) as stop:
-            facts = read_facts(folder) if resume else None
-            session = open_session(recipe, data, device, world)
+            saved = read_state(folder) if resume else None
+            session = Session(recipe, data, device, world)
             try:
                 run = Run(session, folder, name or recipe.name, on_progress, on_epoch, save_steps, stop)
-                if facts is not None:
-                    run.resume(facts)
+                if saved is not None:
+                    run.resume(saved)
                 result = run.run()
             finally:
                 session.close()
             del session, run  # nothing may refer to the world when it is closed
             return result
-
-
-def open_session(recipe: AnyRecipe, data: AnyData, device: torch.device, world: World) -> Session[Any]:
-    """The session of a recipe: on features, on frames, or on pictures."""
-    if isinstance(recipe, VideoRecipe) and isinstance(data, VideoData):
-        from wordreel.lab.training.video.session import (
-            VideoSession,  # decodes, which training on features need not
-        )
-
-        return VideoSession(recipe, data, device, world)
-    if isinstance(recipe, Recipe) and isinstance(data, TrainingData):
-        return FeatureSession(recipe, data, device, world)
-    raise TrainingError(f"the recipe {recipe.name} does not train on this kind of data")
 
 
 def pick_device(device: str | torch.device | None) -> torch.device:
@@ -150,7 +129,7 @@ class Run:
 
     def __init__(
         self,
-        session: Session[Any],
+        session: Session,
         folder: Path,
         name: str,
         on_progress: TrainCallback | None,
@@ -172,8 +151,14 @@ class Run:
 
     # Resuming
 
-    def resume(self, facts: dict[str, Any]) -> None:
-        mine = self.session.identity()
+    def resume(self, saved: SavedState) -> None:
+        """Continue from a saved state.
+
+        Raises:
+            TrainingError: It is of another recipe, or of other data.
+        """
+        facts, session = saved.facts, self.session
+        mine = session.identity()
         changed = differences(facts["recipe"], mine["recipe"])
         if changed:
             raise TrainingError(
@@ -184,7 +169,7 @@ class Run:
             raise TrainingError(
                 f"{self.folder} was started with other data; use the same data, or another --out"
             )
-        load_state(self.folder, *self.session.parts())
+        saved.load_into(session.module, session.optimiser, session.scaler)
         self.step, self.total, self.counted = facts["step"], facts["total"], facts["counted"]
         self.saved_step = self.first_step = self.step
         self.history, self.spent = facts["history"], facts["seconds"]
@@ -195,10 +180,11 @@ class Run:
 
     def save_state(self) -> None:
         """Write the best model, then the state that refers to it: a kill between them repeats some steps."""
-        if self.session.world.is_main_process:
+        session = self.session
+        if session.world.is_main_process:
             self._write_best()
             facts = {
-                **self.session.identity(),
+                **session.identity(),
                 "step": self.step,
                 "total": self.total,
                 "counted": self.counted,
@@ -208,7 +194,7 @@ class Run:
                 "best_score": self.best_score,
                 "best_figures": self.best_figures.to_json() if self.best_figures else None,
             }
-            write_state(self.folder, *self.session.parts(), facts)
+            save_state(self.folder, session.module, session.optimiser, session.scaler, facts)
         self.saved, self.saved_step = time.perf_counter(), self.step
 
     # Running
@@ -255,7 +241,7 @@ class Run:
             * lr_factor(self.session.recipe.schedule, self.step - 1, self.total_steps, each),
             "seconds": round(seconds, 3),
             "steps_per_second": round((self.step - first) / max(seconds, 1e-9), 3),
-            **self.session.epoch_figures(),
+            **self.session.source.epoch_figures(),
         }
         self.total, self.counted = 0.0, 0
         self._measure(number + 1, row)
@@ -383,5 +369,5 @@ class Run:
             "seed": self.session.recipe.run.seed,
         }
         if self.best_figures is not None and epoch == self.best_epoch:
-            about["validation"] = {"data": self.session.validation_name, **self.best_figures.row()}
+            about["validation"] = {**self.session.validation_facts(), **self.best_figures.row()}
         return about

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -66,12 +66,12 @@ class ValidationMetrics:
 
 @torch.inference_mode()
 def embed_videos(
-    module: JointEmbedding, features: FeatureStore, count: int, precision: TrainingPrecision
+    module: JointEmbedding, features: FeatureStore, precision: TrainingPrecision
 ) -> VideoEmbeddings:
-    """All videos of a feature store, in float32, on its device."""
+    """Embed all videos of a feature store, in float32, on its device."""
     parts, batch = [], BATCH[features.device.type]
-    for start in range(0, count, batch):
-        some = torch.arange(start, min(start + batch, count))
+    for start in range(0, len(features), batch):
+        some = torch.arange(start, min(start + batch, len(features)))
         with precision.autocast():
             parts.append(module.embed_videos(features.batch(some.to(features.storage_device))))
     return VideoEmbeddings(
@@ -81,7 +81,7 @@ def embed_videos(
 
 @torch.inference_mode()
 def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: TrainingPrecision) -> QueryEmbeddings:
-    """All captions, in float32, in their order. They are embedded by length, so that little is padding."""
+    """Embed all captions, in float32, in their order. Those of one length go together."""
     order = np.argsort(texts.host_counts, kind="stable")
     vectors, weights, batch = [], [], BATCH[texts.device.type]
     for start in range(0, len(order), batch):
@@ -97,7 +97,7 @@ def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: Training
 
 
 def similarity_matrix(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Float32:
-    """Similarities `[captions, videos]` on the host, computed some rows at a time."""
+    """Return similarities `[captions, videos]` on the host, computed some rows at a time."""
     count, gallery = len(queries.vectors), len(videos.vectors)
     matrix = np.empty((count, gallery), np.float32)
     step = max(1, BLOCK // max(1, gallery))
@@ -108,44 +108,11 @@ def similarity_matrix(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Floa
     return matrix
 
 
-def similarities(
-    module: JointEmbedding,
-    features: FeatureStore,
-    texts: CaptionStore,
-    videos: int,
-    precision: TrainingPrecision,
-) -> Float32:
-    """`[captions, videos]` of a module in evaluation mode; the module goes back to the mode it was in."""
-    was = module.training
-    module.eval()
-    try:
-        video_embeddings = embed_videos(module, features, videos, precision)
-        return similarity_matrix(embed_texts(module, texts, precision), video_embeddings)
-    finally:
-        module.train(was)
-
-
 def measure(similarities: Float32, counts: Int64) -> ValidationMetrics:
-    """Metrics both ways of `similarities [captions, videos]`.
+    """Return metrics both ways of `similarities [captions, videos]`.
 
     `counts [videos]` says how many captions each video has; those of one video are adjacent.
     """
     owner = np.repeat(np.arange(len(counts)), counts)
     captions = Captions(len(counts), owner, np.ones(len(owner), bool))
     return ValidationMetrics(text_to_video(similarities, captions), video_to_text(similarities, captions))
-
-
-def mean_metrics(sources: Mapping[str, ValidationMetrics]) -> ValidationMetrics:
-    """The mean over sources, whatever their sizes, with the figures of each."""
-    ways = ([one.t2v for one in sources.values()], [one.v2t for one in sources.values()])
-    t2v, v2t = (_mean(some) for some in ways)
-    return ValidationMetrics(t2v, v2t, {name: one.t2v for name, one in sources.items()})
-
-
-def _mean(figures: list[RetrievalMetrics]) -> RetrievalMetrics:
-    values = {
-        one.name: float(np.mean([getattr(some, one.name) for some in figures]))
-        for one in fields(RetrievalMetrics)
-        if one.name != "queries"
-    }
-    return RetrievalMetrics(**values, queries=sum(some.queries for some in figures))

@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 from wordreel.errors import TrainingError
+from wordreel.lab.models.clip.config import KINDS as FRAME_KINDS
+from wordreel.lab.models.clip.config import VIT_B_16, VIT_B_32, ClipConfig, VideoTextConfig, small_clip
 from wordreel.lab.models.config import KINDS, ExpertConfig, ModelConfig, TextConfig, TransformerConfig
-from wordreel.lab.models.registry import MODELS
+from wordreel.lab.models.registry import MODELS, VIDEO_TEXT_MODELS
 from wordreel.lab.training.from_dict import did_you_mean, from_dict
 
 AT_LEAST_ONE = ("dim", "layers", "heads", "inner", "positions", "hidden", "lstm")
+BACKBONES = {config.name: config for config in (VIT_B_32, VIT_B_16)}
+BASES: dict[str, Any] = {**MODELS, **VIDEO_TEXT_MODELS}
+ALL_KINDS: dict[str, Any] = {**KINDS, **FRAME_KINDS}
 
 
-def read_model(section: Mapping[str, Any]) -> ModelConfig:
-    """
+def read_model(section: Mapping[str, Any], backbone: str = "") -> ModelConfig | VideoTextConfig:
+    """Return the model; `backbone` is the CLIP to start from, whose sizes a model that reads frames has.
+
     >>> read_model({"base": "ce", "experts": ["face", "ocr"], "dim": 512}).names
     ('face', 'ocr')
+    >>> read_model({"base": "clip4clip-lstm", "max_frames": 8}).max_frames
+    8
     """
     values = dict(section)
-    base = values.pop("base", None)
-    if base is not None and str(base) not in MODELS:
-        raise TrainingError(f"there is no model {base!r}; {did_you_mean(str(base), list(MODELS))}")
-    base_config = MODELS[base].make() if base is not None else None
-    kind = values.pop("kind", base_config.kind if base_config is not None else None)
-    if str(kind) not in KINDS:
-        raise TrainingError(f"model.kind is one of {', '.join(KINDS)}, not {kind!r}")
-    experts = _experts(
-        base_config.experts if base_config else (), values.pop("experts", None), values.pop("expert", {})
-    )
-    text = _text(base_config.text if base_config else None, values.pop("text", {}))
-    same = base_config is not None and base_config.kind == kind
-    inherited = (
-        {}
-        if base_config is None or not same
-        else {k: getattr(base_config, k) for k in asdict(base_config) if k != "kind"}
-    )
-    config = from_dict(KINDS[kind], {**inherited, **values, "experts": experts, "text": text}, "model")
-    _check_sizes(config, "model")
+    name = values.pop("base", None)
+    if name is not None and str(name) not in BASES:
+        raise TrainingError(f"there is no model {name!r}; {did_you_mean(str(name), list(BASES))}")
+    base: Any = BASES[name].make() if name is not None else None
+    kind = str(values.pop("kind", base.kind if base is not None else None))
+    if kind not in ALL_KINDS:
+        raise TrainingError(f"model.kind is one of {', '.join(ALL_KINDS)}, not {kind!r}")
+    same = base is not None and base.kind == kind
+    inherited = {f.name: getattr(base, f.name) for f in fields(base) if f.name != "kind"} if same else {}
+    if kind in FRAME_KINDS:
+        if kept := _backbone(values.pop("backbone", None), backbone) or getattr(base, "backbone", None):
+            values["backbone"] = kept
+    else:
+        values["experts"] = _experts(base, values.pop("experts", None), values.pop("expert", {}))
+        values["text"] = _text(base, values.pop("text", {}))
+    config: ModelConfig | VideoTextConfig = from_dict(ALL_KINDS[kind], {**inherited, **values}, "model")
+    if kind in KINDS:
+        _check_sizes(config, "model")
     return config
 
 
@@ -60,12 +68,10 @@ def _check_sizes(value: Any, where: str) -> None:
         raise TrainingError(f"{where}: {heads} heads do not share {hidden} numbers evenly")
 
 
-def _experts(
-    base: tuple[ExpertConfig, ...], order: Any, changes: Mapping[str, Mapping[str, Any]]
-) -> tuple[ExpertConfig, ...]:
+def _experts(base: ModelConfig | None, order: Any, changes: Any) -> tuple[ExpertConfig, ...]:
     if not isinstance(changes, Mapping):
         raise TrainingError(f"model.expert is a section for each expert, not {changes!r}")
-    known = {expert.name: expert for expert in base}
+    known = {expert.name: expert for expert in base.experts} if base is not None else {}
     for name, change in changes.items():
         if not name or not isinstance(change, Mapping):
             raise TrainingError(
@@ -77,8 +83,7 @@ def _experts(
         return tuple(known.values())
     if not isinstance(order, list | tuple) or not order or len(set(map(str, order))) != len(order):
         raise TrainingError("model.experts is a list of names, at least one and each once")
-    missing = [str(name) for name in order if name not in known]
-    if missing:
+    if missing := [str(name) for name in order if name not in known]:
         raise TrainingError(
             f"model.experts names {', '.join(missing)}, which has no [model.expert.{missing[0]}]; "
             f"{did_you_mean(missing[0], list(known))}"
@@ -86,14 +91,29 @@ def _experts(
     return tuple(known[name] for name in order)
 
 
-def _text(base: TextConfig | None, changes: Mapping[str, Any]) -> TextConfig:
+def _text(base: ModelConfig | None, changes: Any) -> TextConfig:
     if not isinstance(changes, Mapping):
         raise TrainingError(f"model.text is a section, not {changes!r}")
-    values = dict(changes)
-    network = values.pop("network", None)
-    if isinstance(network, Mapping):
-        values["network"] = from_dict(TransformerConfig, network, "model.text.network")
-    if base is None:
-        return from_dict(TextConfig, values, "model.text")
-    inherited = {name: getattr(base, name) for name in asdict(base)}
-    return replace(from_dict(TextConfig, {**inherited, **values}, "model.text"))
+    values = {f.name: getattr(base.text, f.name) for f in fields(base.text)} if base is not None else {}
+    values |= changes
+    if isinstance(values.get("network"), Mapping):
+        values["network"] = from_dict(TransformerConfig, values["network"], "model.text.network")
+    return from_dict(TextConfig, values, "model.text")
+
+
+def _backbone(value: Any, start: str) -> ClipConfig | None:
+    """The CLIP that training starts from, or else the one that the recipe describes."""
+    if start:
+        from wordreel.lab.checkpoints.clip import read_clip
+
+        return read_clip(Path(start))[0]
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        try:
+            return small_clip(**value)
+        except TypeError as error:
+            raise TrainingError(f"model.backbone: {error}") from None
+    if str(value) not in BACKBONES:
+        raise TrainingError(f"model.backbone is one of {', '.join(BACKBONES)} or a section, not {value!r}")
+    return BACKBONES[str(value)]

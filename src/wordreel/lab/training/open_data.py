@@ -1,7 +1,8 @@
-"""Open libraries and published trees as the pairs that a recipe trains on."""
+"""Open libraries, folders of videos, published trees and packed files as the data that a recipe trains on."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,50 +15,13 @@ from wordreel.lab.datasets.trees import open_tree
 from wordreel.lab.datasets.trees.teachtext import TeachTextTree
 from wordreel.lab.datasets.types import Split
 from wordreel.lab.models.checkpoint import read_facts
+from wordreel.lab.models.clip.config import VideoTextConfig
 from wordreel.lab.models.config import from_json
 from wordreel.lab.training import teachers as teaching
 from wordreel.lab.training.data import Pairs, from_library, from_tree, join
-from wordreel.lab.training.data.packed import Packed
+from wordreel.lab.training.data.video_files import files_of_folder, files_of_library, pair_files
 from wordreel.lab.training.recipe import Recipe
-from wordreel.lab.training.training_data import TrainingData
 from wordreel.models.model_store import find_checkpoint
-
-
-@dataclass(frozen=True)
-class LibrarySource:
-    """One library with captions of its videos.
-
-    `captions` is anything that `wordreel.lab.datasets.registry.read` takes: a file (`captions.json`, `.csv`,
-    FILE.json:key), a folder with `captions.json`, or a dataset's name with `folder`; without, the captions
-    are those that were imported into the library. `ids` (a file of ids, or FILE.json:key.key) selects some.
-    """
-
-    library: Path
-    captions: str | None = None
-    split: str | None = None
-    ids: str | None = None
-    folder: Path | None = None
-    share: float = 1.0
-
-    def read(self, recipe: Recipe, validating: bool = False, experts: Sequence[str] | None = None) -> Pairs:
-        """The pairs, with the captions that the recipe's rule selects and the recipe's experts by default."""
-        experts = experts or recipe.model.names
-        if self.captions is None:
-            pairs = from_library(self.library, None, experts, split=self.split, share=self.share)
-        else:
-            pairs = from_library(self.library, self._read_captions(recipe), experts, share=self.share)
-        pairs = pairs.unique() if recipe.data.unique_captions else pairs
-        if validating:
-            return pairs
-        return pairs.limited(recipe.data.limit)
-
-    def _read_captions(self, recipe: Recipe) -> Split:
-        split = registry.read(str(self.captions), self.split, self.folder)
-        if self.ids:
-            wanted = set(json_captions.read_ids(self.ids))
-            split = replace(split, items=tuple(item for item in split.items if item.id in wanted))
-        return caption_rules.apply_rule(split, recipe.data.rule)
-
 
 ReadPairs = Callable[[Sequence[str], str], Pairs]
 """Reads the training pairs again with other experts and other word features ("" for captions as text)."""
@@ -72,44 +36,107 @@ class TrainingPairs:
     teachers: teaching.Teachers | None = None
 
 
-def open_libraries(
-    recipe: Recipe,
-    sources: Sequence[LibrarySource],
-    val_sources: Sequence[LibrarySource] = (),
-    device: torch.device | None = None,
-) -> TrainingPairs:
-    """Several libraries as one set of pairs, with the teachers that the recipe names."""
+class DataSource(ABC):
+    """Where the pairs of a training come from."""
 
-    def read(experts: Sequence[str], words: str) -> Pairs:
-        return join([source.read(recipe, experts=experts) for source in sources])
-
-    val = join([source.read(recipe, validating=True) for source in val_sources]) if val_sources else None
-    return add_teachers(recipe, read(recipe.model.names, ""), val, read=read, device=device)
+    @abstractmethod
+    def open(self, recipe: Recipe, device: torch.device | None = None) -> TrainingPairs:
+        """Return the pairs for a recipe, with its teachers, which run on the device if they are models."""
 
 
-def open_published(
-    recipe: Recipe,
-    folder: Path,
-    kind: str | None = None,
-    splits: tuple[str, str] | None = None,
-    device: torch.device | None = None,
-) -> TrainingPairs:
-    """A published tree of features, with the splits, word features and teachers that the recipe names."""
-    tree = open_tree(folder, kind)
-    data = recipe.data
-    train_name, val_name = splits or (data.train, data.val)
-    words = data.words if recipe.model.text.words == "vectors" else ""
-    experts = recipe.model.names
+@dataclass(frozen=True)
+class CaptionedVideos:
+    """The videos of a library, or files, with captions.
 
-    def read(experts: Sequence[str], words: str) -> Pairs:
-        pairs = from_tree(tree, train_name, experts, words=words, rule=data.rule, limit=data.limit)
-        return pairs.unique() if data.unique_captions else pairs
+    `captions` is anything that `wordreel.lab.datasets.registry.read` takes: a file (`captions.json`, `.csv`,
+    FILE.json:key), a folder with `captions.json`, or a dataset's name with `annotations`, the folder of its
+    annotation files; without, the captions are those that were imported into the library. `ids` (a file of
+    ids, or FILE.json:key.key) selects some. Models that read frames take files: those of the folder
+    `videos`, named by id at any depth, of the library, or else those that the captions name.
+    """
 
-    val = None
-    if val_name:
-        val = from_tree(tree, val_name, experts, words=words, rule=data.rule, limit=data.val_limit)
-    published = tree if isinstance(tree, TeachTextTree) else None
-    return add_teachers(recipe, read(experts, words), val, tree=published, read=read, device=device)
+    library: Path | None = None
+    captions: str | None = None
+    split: str | None = None
+    ids: str | None = None
+    annotations: Path | None = None
+    videos: Path | None = None
+    share: float = 1.0
+
+    def read(self, recipe: Recipe, experts: Sequence[str] | None = None) -> Pairs:
+        """Return the pairs, with the captions that the recipe selects and its experts by default."""
+        captions = None if self.captions is None else self._read_captions(self.captions, recipe)
+        if isinstance(recipe.model, VideoTextConfig):
+            if captions is None:
+                raise TrainingError(
+                    "a model that reads frames needs captions",
+                    NextStep("name a caption file", command="train videos … --captions FILE"),
+                )
+            files = files_of_folder(self.videos) if self.videos is not None else None
+            if self.videos is None and self.library is not None:
+                files = files_of_library(self.library)
+            return pair_files(captions, files, self.share)
+        if self.library is None:
+            raise TrainingError(
+                f"the recipe {recipe.name} trains on features, and a folder of videos has none",
+                NextStep("add the videos to a library", command="train library … -L LIBRARY"),
+            )
+        experts = experts or recipe.model.names
+        split = self.split if captions is None else None
+        return from_library(self.library, captions, experts, split=split, share=self.share)
+
+    def _read_captions(self, captions: str, recipe: Recipe) -> Split:
+        split = registry.read(captions, self.split, self.annotations)
+        if self.ids:
+            wanted = set(json_captions.read_ids(self.ids))
+            split = replace(split, items=tuple(item for item in split.items if item.id in wanted))
+        return caption_rules.apply_rule(split, recipe.data.rule)
+
+
+@dataclass(frozen=True)
+class Sources(DataSource):
+    """Several libraries or folders as one set of pairs."""
+
+    train: Sequence[CaptionedVideos]
+    val: Sequence[CaptionedVideos] = ()
+
+    def open(self, recipe: Recipe, device: torch.device | None = None) -> TrainingPairs:
+        def read(experts: Sequence[str], words: str) -> Pairs:
+            return join([source.read(recipe, experts) for source in self.train]).limited(recipe.data.limit)
+
+        val = join([source.read(recipe) for source in self.val]) if self.val else None
+        return add_teachers(recipe, read((), ""), val, read=read, device=device)
+
+
+@dataclass(frozen=True)
+class PublishedTree(DataSource):
+    """A published tree of features; splits are the recipe's unless they are named."""
+
+    folder: Path
+    kind: str | None = None
+    split: str | None = None
+    val_split: str | None = None
+
+    def open(self, recipe: Recipe, device: torch.device | None = None) -> TrainingPairs:
+        model, data = recipe.model, recipe.data
+        if isinstance(model, VideoTextConfig):
+            raise TrainingError(
+                f"the recipe {recipe.name} trains on frames, and a tree of features has none",
+                NextStep("name the folder of the videos", command="train videos … --videos DIR"),
+            )
+        tree = open_tree(self.folder, self.kind)
+        train_split, val_split = self.split or data.train, self.val_split or data.val
+        words = data.words if model.text.words == "vectors" else ""
+
+        def read(experts: Sequence[str], words: str) -> Pairs:
+            return from_tree(tree, train_split, experts, words=words, rule=data.rule, limit=data.limit)
+
+        val = None
+        if val_split:
+            val = from_tree(tree, val_split, model.names, words=words, rule=data.rule, limit=data.val_limit)
+        published = tree if isinstance(tree, TeachTextTree) else None
+        train = read(model.names, words)
+        return add_teachers(recipe, train, val, tree=published, read=read, device=device)
 
 
 def add_teachers(
@@ -134,19 +161,22 @@ def add_teachers(
     Raises:
         TrainingError: A teacher or a mask does not exist, or does not know these videos and captions.
     """
-    noise = recipe.teach.denoise
-    known = tuple(tree.teachers) if tree is not None else ()
+    published = tuple(tree.teachers) if tree is not None else ()
     each: list[teaching.Teacher] = []
     for name in recipe.teach.teachers:
         folder = Path(name).expanduser()
-        if tree is not None and name in known:
-            each += teaching.from_tree([name], tree, train).each
+        if tree is not None and name in published:
+            each.append(teaching.from_tree(name, tree, train))
         elif folder.is_dir():
-            pairs = _read_as_teacher(folder, train, read)
-            each += teaching.from_models([folder], pairs, device).each
+            each.append(teaching.from_model(folder, _read_as_teacher(folder, train, read), device))
         else:
-            raise _no_teacher(name, known)
+            others = f", or one of the tree's: {', '.join(published)}" if published else ""
+            raise TrainingError(
+                f"there is no teacher {name!r}",
+                NextStep(f"name a model folder{others}", command="train features … --teacher DIR"),
+            )
     teachers = teaching.Teachers(tuple(each)) if each else None
+    noise = recipe.teach.denoise
     if not noise:
         return TrainingPairs(train, val, teachers)
     if noise.startswith("rank:"):
@@ -158,7 +188,9 @@ def add_teachers(
     else:
         raise TrainingError(
             f"the caption mask {noise} is a file of a TeachText tree, and there is no such tree",
-            NextStep("denoise by the teachers' ranks, or not at all", command="train … --denoise rank:100"),
+            NextStep(
+                "denoise by the teachers' ranks, or not at all", command="train library … --denoise rank:100"
+            ),
         )
     return TrainingPairs(
         train.select_captions(selected), val, None if teachers is None else teachers.select_captions(selected)
@@ -177,25 +209,3 @@ def _read_as_teacher(folder: Path, train: Pairs, read: ReadPairs | None) -> Pair
     if pairs.counts.tolist() != train.counts.tolist():
         raise TrainingError(f"the teacher {folder} reads other captions of {train.name} than the student")
     return pairs
-
-
-def with_teachers(recipe: Recipe, data: TrainingData) -> TrainingData:
-    """Packed data with the teachers that the recipe names: model folders that read captions as it does."""
-    if recipe.teach.denoise:
-        raise TrainingError("teach.denoise chooses captions before they are packed: pack with it")
-    if not recipe.teach.teachers:
-        return data
-    if not isinstance(data.train_words, Packed):
-        raise TrainingError("teachers read whole captions, and data.segment_words draws parts of them")
-    if unknown := [name for name in recipe.teach.teachers if not Path(name).expanduser().is_dir()]:
-        raise _no_teacher(unknown[0])
-    words = (recipe.model.text, data.train_words)
-    return replace(data, teachers=teaching.from_models(recipe.teach.teachers, data.train, encoded=words))
-
-
-def _no_teacher(name: str, known: Sequence[str] = ()) -> TrainingError:
-    published = f", or one of the tree's: {', '.join(known)}" if known else ""
-    return TrainingError(
-        f"there is no teacher {name!r}",
-        NextStep(f"name a model folder{published}", command="train … --teacher DIR"),
-    )

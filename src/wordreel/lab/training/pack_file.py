@@ -1,8 +1,7 @@
-"""Prepared training data in one small file, to train where there are no libraries, media or weight store.
+"""Prepared training data in one small file, to train where there are no libraries or media.
 
-A safetensors file. Features and the sentence encoder's matrices are bytes with a scale per row
-(`runtime/mapped_arrays.py`), word vectors float16, token numbers and captions exact. Experts that a model
-pools into segments are packed as segments.
+A safetensors file. Features are bytes with a scale per row (`runtime/mapped_arrays.py`), word vectors float16,
+token numbers and captions exact.
 """
 
 from __future__ import annotations
@@ -18,38 +17,35 @@ from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.datasets.types import Caption
-from wordreel.lab.models.config import ExpertConfig, to_json
+from wordreel.lab.models.clip.config import VideoTextConfig
+from wordreel.lab.models.config import ExpertConfig, ModelConfig, to_json
 from wordreel.lab.training.data.packed import Packed
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.state import differences
 from wordreel.lab.training.training_data import TrainingData
 from wordreel.runtime.mapped_arrays import dequantise, quantise
-from wordreel.types import Float32
 from wordreel.util.atomic import atomic_write
 
 FORMAT, KEY = 1, "wordreel.pack"
 SCALES, COUNTS, TIMES = "/scales", "/counts", "/times"
-TEXT, OWN = "text.", "words"  # own: the sentence tokens are the captions' own
-ABSENT = "pooler."  # of the encoder, never used: not packed, zeros when unpacked
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def save_pack(path: Path, recipe: Recipe, data: TrainingData) -> None:
-    """Write the data of a recipe, with the sentence encoder where the recipe needs it."""
+    """Write the data of a recipe to one file."""
+    model = _model(recipe)
     if not isinstance(data.train_words, Packed):
         raise TrainingError(
             "transcripts that are drawn from in every step (data.segment_words) cannot be packed"
         )
     if data.teachers is not None:
-        raise TrainingError(
-            "teachers are not packed: pack without teach.teachers, and name their folders when you train"
-        )
+        raise TrainingError("teachers are not packed: leave out teach.teachers")
     from safetensors.numpy import save
 
     arrays: Arrays = {}
-    facts: dict[str, Any] = {"format": FORMAT, "model": _model_facts(recipe), "sentences": ""}
+    facts: dict[str, Any] = {"format": FORMAT, "model": _model_facts(model)}
     for split, pairs, words in (
         ("train", data.train, data.train_words),
         ("val", data.val, data.val_words),
@@ -61,80 +57,55 @@ def save_pack(path: Path, recipe: Recipe, data: TrainingData) -> None:
                 "shares": pairs.shares,
                 "missing": pairs.missing,
             }
-            _put_pairs(arrays, split, pairs, recipe.model.experts)
-            _put_words(arrays, f"{split}.{OWN}", words)
-    if data.sentence_tokens is data.train_words:
-        facts["sentences"] = OWN
-    elif data.sentence_tokens is not None:
-        facts["sentences"] = "own"
-        _put_words(arrays, "sentences", data.sentence_tokens)
-    if needs_text_weights(recipe):
-        _put_network(arrays, data.text_weights)
+            _put_pairs(arrays, split, pairs, model.experts)
+            _put_words(arrays, f"{split}.words", words)
     atomic_write(path, save(arrays, metadata={KEY: json.dumps(facts)}))
-
-
-def needs_text_weights(recipe: Recipe) -> bool:
-    """Whether training starts from the embedded sentence encoder, or compares captions by it."""
-    return recipe.start.text == "minilm" or bool(recipe.loss.soft_targets)
-
-
-def read_pack(
-    path: str | Path, key: str, version: int, what: str, command: str
-) -> tuple[dict[str, Any], Arrays]:
-    """The facts under `key` and the arrays of a packed file; `command` packs such a file again."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            facts = json.loads((file.metadata() or {})[key])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise TrainingError(
-            f"{path} does not hold packed {what} ({error})", NextStep("pack again", command)
-        ) from None
-    if facts.get("format") != version:
-        raise TrainingError(f"{path} has format {facts.get('format')}, this program reads {version}")
-    return facts, arrays
 
 
 def load_pack(path: str | Path, recipe: Recipe) -> TrainingData:
     """Read what `save_pack` wrote, for a recipe with the same text side and the same or fewer experts."""
-    facts, arrays = read_pack(path, KEY, FORMAT, "training data", "train RECIPE … --pack FILE")
-    changed = _changes(facts["model"], json.loads(json.dumps(_model_facts(recipe))))
-    if changed:
-        raise TrainingError(f"{path} was packed for another model ({', '.join(changed)}); pack it again")
-    words = _words(arrays, f"train.{OWN}")
-    sentences = {"": None, OWN: words}.get(facts["sentences"]) or (
-        _words(arrays, "sentences") if facts["sentences"] else None
-    )
-    text = _network(arrays)
-    if text is None and needs_text_weights(recipe):
+    from safetensors import SafetensorError, safe_open
+
+    again = NextStep("pack again", "train library RECIPE … --pack FILE")
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            facts = json.loads((file.metadata() or {})[KEY])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise TrainingError(f"{path} does not hold packed training data ({error})", again) from None
+    if facts.get("format") != FORMAT:
+        raise TrainingError(f"{path} has format {facts.get('format')}, this program reads {FORMAT}", again)
+    if recipe.teach.teachers or recipe.teach.denoise:
         raise TrainingError(
-            f"{path} does not hold the sentence encoder, which start.text=minilm and loss.soft_targets need; "
-            "pack it again with the same settings"
+            "teachers read libraries or published features, and not a packed file",
+            NextStep("train on what was packed", command="train library RECIPE … --teacher DIR"),
         )
+    wanted = json.loads(json.dumps(_model_facts(_model(recipe))))
+    packed = facts["model"]
+    experts = {name: packed["experts"].get(name) for name in wanted["experts"]}  # the others are not read
+    if changed := differences({**packed, "experts": experts}, wanted, "model"):
+        raise TrainingError(f"{path} was packed for another model ({', '.join(changed)}); pack it again")
+    validated = "val" in facts
     return TrainingData(
         _pairs(arrays, "train", facts["train"]),
-        words,
-        _pairs(arrays, "val", facts["val"]) if "val" in facts else None,
-        _words(arrays, f"val.{OWN}") if "val" in facts else None,
-        sentence_tokens=sentences,
-        text_weights=text,
+        _words(arrays, "train.words"),
+        _pairs(arrays, "val", facts["val"]) if validated else None,
+        _words(arrays, "val.words") if validated else None,
     )
 
 
-def _model_facts(recipe: Recipe) -> dict[str, Any]:
+def _model(recipe: Recipe) -> ModelConfig:
+    if isinstance(recipe.model, VideoTextConfig):
+        raise TrainingError(f"the recipe {recipe.name} trains on frames, which cannot be packed")
+    return recipe.model
+
+
+def _model_facts(model: ModelConfig) -> dict[str, Any]:
     """What the packed arrays depend on."""
-    model = to_json(recipe.model)
-    text = {key: model["text"][key] for key in ("words", "dim", "source", "max_tokens", "stop_words")}
-    experts = [{key: e[key] for key in ("name", "dim", "pool", "max_tokens")} for e in model["experts"]]
+    values = to_json(model)
+    text = {key: values["text"][key] for key in ("words", "dim", "source", "max_tokens", "stop_words")}
+    experts = [{key: e[key] for key in ("name", "dim", "pool", "max_tokens")} for e in values["experts"]]
     return {"experts": {expert["name"]: expert for expert in experts}, "text": text}
-
-
-def _changes(packed: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    """What a recipe needs and the pack does not have."""
-    experts = {name: packed["experts"].get(name) for name in wanted["experts"]}
-    return differences({**packed, "experts": experts}, wanted, "model")
 
 
 def _put_pairs(arrays: Arrays, split: str, pairs: Pairs, experts: tuple[ExpertConfig, ...]) -> None:
@@ -160,12 +131,10 @@ def _pairs(arrays: Arrays, split: str, facts: Mapping[str, Any]) -> Pairs:
     captions = tuple(tuple(_caption(text, *next(spans)) for text in video) for video in texts)
     rows = {}
     prefix = f"{split}.rows."
-    for key in [key for key in arrays if key.startswith(prefix) and key.endswith(COUNTS)]:
-        name = key.removesuffix(COUNTS)
+    for name in [key for key in arrays if key.startswith(prefix) and key + COUNTS in arrays]:
         values = dequantise(arrays[name], arrays[name + SCALES])
-        rows[name.removeprefix(prefix)] = Packed(
-            values, arrays[key].astype(np.int64), arrays.get(name + TIMES)
-        )
+        counts = arrays[name + COUNTS].astype(np.int64)
+        rows[name.removeprefix(prefix)] = Packed(values, counts, arrays.get(name + TIMES))
     return Pairs(
         facts["name"],
         tuple(facts["ids"]),
@@ -190,33 +159,5 @@ def _put_words(arrays: Arrays, key: str, words: Packed) -> None:
 
 def _words(arrays: Arrays, key: str) -> Packed:
     values = arrays[key]
-    return Packed(
-        values.astype(np.int64) if values.dtype.kind in "iu" else values,
-        arrays[key + COUNTS].astype(np.int64),
-    )
-
-
-def _put_network(arrays: Arrays, weights: Mapping[str, Float32] | None) -> None:
-    from wordreel.lab.models.text.pretrained import minilm_weights
-
-    for name, array in (minilm_weights() if weights is None else weights).items():
-        if name.startswith(ABSENT):
-            continue
-        if array.ndim == 2:
-            arrays[TEXT + name], arrays[TEXT + name + SCALES] = quantise(array)
-        else:
-            arrays[TEXT + name] = np.ascontiguousarray(array)
-
-
-def _network(arrays: Arrays) -> dict[str, Float32] | None:
-    weights: dict[str, Float32] = {}
-    for key, array in arrays.items():
-        if key.startswith(TEXT) and not key.endswith(SCALES):
-            scales = arrays.get(key + SCALES)
-            weights[key.removeprefix(TEXT)] = array if scales is None else dequantise(array, scales)
-    if not weights:
-        return None
-    hidden = len(weights["embeddings.LayerNorm.weight"])
-    weights[f"{ABSENT}dense.weight"] = np.zeros((hidden, hidden), np.float32)
-    weights[f"{ABSENT}dense.bias"] = np.zeros(hidden, np.float32)
-    return weights
+    values = values.astype(np.int64) if values.dtype.kind in "iu" else values
+    return Packed(values, arrays[key + COUNTS].astype(np.int64))

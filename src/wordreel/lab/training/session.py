@@ -2,82 +2,169 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from wordreel.lab.training.data.sampler import BatchSampler
 from wordreel.lab.training.distributed import World
 from wordreel.lab.training.logs import LogRow
-from wordreel.lab.training.measure import ValidationMetrics
-from wordreel.lab.training.recipe import BaseRecipe
+from wordreel.lab.training.losses import Loss, build_loss
+from wordreel.lab.training.measure import ValidationMetrics, measure
+from wordreel.lab.training.optimisers import build_optimiser
+from wordreel.lab.training.precision import TrainingPrecision
+from wordreel.lab.training.recipe import Recipe
+from wordreel.lab.training.training_data import TrainingData
+from wordreel.types import Float32, Int64
 
-Batch = TypeVar("Batch")
+NumberedBatch = tuple[Int64, Int64]
+"""Numbers of videos `[b]` and of captions `[b]`."""
 
 
-class Session(ABC, Generic[Batch]):
-    """One training of one module. `has_validation` says whether `measure` has anything to measure."""
+class BatchSource(ABC):
+    """The kind of data that a session trains on: how the module is built, batches loaded and compared.
 
-    recipe: BaseRecipe
-    device: torch.device
-    world: World
+    `largest` are the pairs of a full batch.
+    """
+
     module: nn.Module
-    has_validation: bool
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: TrainingData,
+        device: torch.device,
+        world: World,
+        precision: TrainingPrecision,
+        largest: int,
+    ) -> None:
+        self.recipe, self.data, self.device, self.world = recipe, data, device, world
+        self.precision, self.largest = precision, largest
+        self.loss_function: Loss = build_loss(recipe.loss)
 
     @abstractmethod
-    def steps_of_epoch(self) -> int: ...
+    def load(self, batches: Iterator[NumberedBatch]) -> Iterator[Any]:
+        """Yield what `loss` takes of each batch, in order."""
 
     @abstractmethod
-    def batches(self, epoch: int, first: int) -> Iterator[Batch]:
-        """The batches of epoch 0, 1, … from step `first` of it."""
+    def loss(self, batch: Any) -> Tensor:
+        """Return the loss of a batch, of all processes."""
 
     @abstractmethod
-    def step(self, batch: Batch, number: int, factor: float) -> Tensor:
-        """Step `number` of the run at `factor` times the learning rate; its loss, detached."""
-
-    @abstractmethod
-    def measure(self) -> ValidationMetrics | None:
-        """The figures of the validation set; None where there is none."""
-
-    @abstractmethod
-    def data_identity(self) -> list[str]:
-        """Changes with the data."""
-
-    @abstractmethod
-    def parts(self) -> tuple[nn.Module, nn.Module, torch.optim.Optimizer, torch.amp.GradScaler]:
-        """What a state holds: module, loss, optimiser and scaler."""
-
-    @abstractmethod
-    def data_facts(self) -> dict[str, Any]:
-        """What is stored with a model about its data."""
-
-    @property
-    @abstractmethod
-    def validation_name(self) -> str: ...
+    def similarities(self) -> Float32:
+        """Return `[captions, videos]` of the validation set."""
 
     @abstractmethod
     def save(self, folder: Path, name: str, about: dict[str, Any]) -> None:
         """Write a model folder with the present weights."""
 
+    def after_step(self) -> None:  # noqa: B027 - most have nothing to do
+        """Mend weights after each step."""
+
     def epoch_figures(self) -> LogRow:
-        """Figures of the epoch that just ended, beyond its loss and speed; the next call starts anew."""
+        """Return figures of the epoch that just ended, beyond its loss and speed."""
         return {}
 
-    def close(self) -> None:
-        """End what the session started."""
+    def close(self) -> None:  # noqa: B027
+        """End what was started."""
+
+
+class Session:
+    """One training of one module."""
+
+    def __init__(self, recipe: Recipe, data: TrainingData, device: torch.device, world: World) -> None:
+        self.recipe, self.data, self.device, self.world = recipe, data, device, world
+        run = recipe.run
+        torch.manual_seed(run.seed)
+        precision = TrainingPrecision(run.precision_on(device.type), device.type)
+        self.sampler = BatchSampler.of(data.train, recipe.data, run, 2 * world.size)
+        largest = self.sampler.largest() // world.size * world.size
+        self.source = _batch_source(recipe)(recipe, data, device, world, precision, largest)
+        self.module = self.source.module
+        self.optimiser = build_optimiser(recipe.optimiser, self.module)
+        self.scaler = precision.grad_scaler()
+        self._stream: Iterator[Any] = iter(())
+        self._next = (-1, -1)  # the epoch and step that the stream of batches is at
+
+    def steps_of_epoch(self) -> int:
+        return self.sampler.steps_of_epoch()
+
+    def batches(self, epoch: int, first: int) -> Iterator[Any]:
+        """Yield the batches of epoch 0, 1, … from step `first` of it.
+
+        They are loaded across the ends of epochs, so that no epoch begins with waiting.
+        """
+        if self._next != (epoch, first):
+            self._stream = self.source.load(self._numbers(epoch, first))
+        for _ in range(self.steps_of_epoch() - first):
+            yield next(self._stream)
+        self._next = (epoch + 1, 0)
+
+    def _numbers(self, epoch: int, first: int) -> Iterator[NumberedBatch]:
+        for later in range(epoch, self.recipe.run.epochs):
+            yield from self.sampler.epoch(later)[first if later == epoch else 0 :]
+
+    def step(self, batch: Any, number: int, factor: float) -> Tensor:
+        """Take step `number` (0, 1, …) at `factor` times the learning rate; return its loss, detached."""
+        seed_step(self.recipe.run.seed, number, self.world.rank)
+        for group in self.optimiser.param_groups:
+            group["lr"] = group.setdefault("base_lr", group["lr"]) * factor
+        self.optimiser.zero_grad(set_to_none=True)
+        loss = self.source.loss(batch)
+        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        if clip := self.recipe.optimiser.clip:
+            self.scaler.unscale_(self.optimiser)
+            trained = [p for group in self.optimiser.param_groups for p in group["params"]]
+            nn.utils.clip_grad_norm_(trained, clip)
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
+        self.source.after_step()
+        return loss.detach().clone()
+
+    @property
+    def has_validation(self) -> bool:
+        return self.data.val is not None
+
+    def measure(self) -> ValidationMetrics | None:
+        """Return the figures of the validation set; None where there is none."""
+        if self.data.val is None:
+            return None
+        self.module.eval()
+        try:
+            return measure(self.source.similarities(), self.data.val.counts)
+        finally:
+            self.module.train()
+
+    @cached_property
+    def _data_identity(self) -> list[str]:
+        train, val = self.data.train, self.data.val
+        sampling = hashlib.sha256(repr(train.shares).encode() + train.spans.tobytes()).hexdigest()[:16]
+        return [train.fingerprint, val.fingerprint if val is not None else "", sampling]
 
     def identity(self) -> dict[str, Any]:
-        """What must be the same for a run to resume."""
+        """Return what must be the same for a run to resume."""
         recipe = self.recipe.to_json()
         recipe["run"] = {k: v for k, v in recipe["run"].items() if k != "save_minutes"}
-        return {"recipe": _plain(recipe), "data": self.data_identity()}
+        return {"recipe": _plain(recipe), "data": self._data_identity}
+
+    def data_facts(self) -> dict[str, Any]:
+        """Return what is stored with a model about its data."""
+        train = self.data.train
+        return {"data": train.name, "videos": len(train), "captions": int(train.counts.sum())}
+
+    def validation_facts(self) -> dict[str, Any]:
+        """Return what is stored with a model about the data of its validation."""
+        return {} if self.data.val is None else {"data": self.data.val.name}
 
     def weights_finite(self) -> bool:
-        """Whether every weight is finite. The loss may hide it: a NaN similarity counts as no match."""
+        """Return whether every weight is finite. The loss may hide it: a NaN similarity is no match."""
         with torch.no_grad():
             return bool(torch.stack([p.isfinite().all() for p in self.module.parameters()]).all())
 
@@ -85,14 +172,37 @@ class Session(ABC, Generic[Batch]):
         return {name: value.detach().clone() for name, value in self.module.state_dict().items()}
 
     def write(self, folder: Path, name: str, about: dict[str, Any], state: dict[str, Tensor] | None) -> None:
-        """A model folder with these weights, or with the present ones."""
+        """Write a model folder with these weights, or with the present ones."""
         if state is None:
-            self.save(folder, name, about)
+            self.source.save(folder, name, about)
             return
         now = self.copied_state()
         self.module.load_state_dict(state)
-        self.save(folder, name, about)
+        self.source.save(folder, name, about)
         self.module.load_state_dict(now)
+
+    def close(self) -> None:
+        """End what the session started."""
+        self._stream = iter(())
+        self.source.close()
+
+
+def seed_step(seed: int, number: int, rank: int = 0) -> None:
+    """Set torch's random numbers for one step: the same for the same seed, step and process."""
+    state = np.random.SeedSequence([seed, number, rank, 104729]).generate_state(1, np.uint64)
+    torch.manual_seed(int(state[0]) >> 1)
+
+
+def _batch_source(recipe: Recipe) -> type[BatchSource]:
+    if recipe.reads_frames:
+        from wordreel.lab.training.frames.frame_batches import (
+            FrameBatches,
+        )  # decodes, which features need not
+
+        return FrameBatches
+    from wordreel.lab.training.feature_batches import FeatureBatches
+
+    return FeatureBatches
 
 
 def _plain(value: Any) -> Any:

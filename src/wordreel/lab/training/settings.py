@@ -5,32 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+Position = Literal["first", "last", "uniform"]
+
 
 @dataclass(frozen=True)
 class LossSettings:
     """`same_video`: captions of one video in one batch are its negatives ("count", as published) or not.
 
-    `soft_targets` is the share of the target that goes to the batch's videos whose captions mean nearly the
-    same, by a softmax of the sentence encoder's cosines over `soft_temperature` (info-nce only).
+    `diagonal` is the first MoEE code's margin, `prior_temperature` the dual softmax's.
     """
 
     kind: Literal["max-margin", "info-nce", "dual-softmax"] = "max-margin"
     margin: float = 0.2
     diagonal: bool = False
     temperature: float = 0.05
-    learn_temperature: bool = False
     prior_temperature: float = 1000.0
     same_video: Literal["leave out", "count"] = "leave out"
-    soft_targets: float = 0.0
-    soft_temperature: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.temperature <= 0 or self.prior_temperature <= 0 or self.soft_temperature <= 0:
+        if self.temperature <= 0 or self.prior_temperature <= 0:
             raise ValueError("temperatures must be above 0")
-        if not 0 <= self.soft_targets < 1:
-            raise ValueError("soft_targets is a share below 1")
-        if self.soft_targets and self.kind != "info-nce":
-            raise ValueError(f"soft_targets are for kind=info-nce; {self.kind} has no target to share")
 
 
 @dataclass(frozen=True)
@@ -97,8 +91,7 @@ class DataSettings:
     caption rule (see `wordreel.lab.datasets.caption_rules`), `limit` and `val_limit` how many captions of an
     item are used (0: all).
     `captions` is what an epoch is: once over the videos with a random caption each ("one"), or once over all
-    pairs ("all"). `shorten_captions` is the chance that a caption is cut to some of its words, as people type
-    (each word stays with one half).
+    pairs ("all").
     """
 
     dataset: str = ""
@@ -111,30 +104,46 @@ class DataSettings:
     val_limit: int = 0
     captions: Literal["one", "all"] = "one"
     by_source: bool = False  # every batch from one source
-    precision: Literal["float32", "float16", "bfloat16"] = "float32"  # in which features are held
     window: float = 0.0  # seconds around a caption's span that its video is cut to; 0: all of the video
     segment_words: int = 0  # consecutive words drawn from a transcript in each step; 0: whole captions
     until: float = 0.0  # seconds: words of a transcript that begin later are left out; 0: none are
-    shorten_captions: float = 0.0
-    unique_captions: bool = False  # leave out captions that repeat another one of the same video
 
     def __post_init__(self) -> None:
-        if not 0 <= self.shorten_captions <= 1:
-            raise ValueError("shorten_captions is a chance, from 0 to 1")
-        below = [
-            n for n in ("limit", "val_limit", "window", "segment_words", "until") if getattr(self, n) < 0
-        ]
-        if below:
+        numbers = ("limit", "val_limit", "window", "segment_words", "until")
+        if below := [name for name in numbers if getattr(self, name) < 0]:
             raise ValueError(f"{' and '.join(below)} must not be below 0")
+
+
+@dataclass(frozen=True)
+class FrameSettings:
+    """Which frames are read, and how they are loaded. The model says how many at most (`model.max_frames`).
+
+    The model also says how many frames a second (`model.frame_rate`); of more than the most, `position` says
+    which are read. Augmentation crops
+    a random part of all frames of a video (`crop` is the smallest share of their area; 1: no augmentation)
+    and mirrors them with chance `flip`. `workers` decode (0: one per core), `ahead` batches are loaded in
+    advance, and `cache_gib` of memory hold decoded videos for the next epochs.
+    """
+
+    position: Position = "uniform"
+    crop: float = 1.0
+    flip: float = 0.0
+    workers: int = 0
+    ahead: int = 3
+    cache_gib: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.workers < 0 or self.ahead < 1 or self.cache_gib < 0:
+            raise ValueError("ahead must be at least 1, workers and cache_gib not below 0")
+        if not 0 < self.crop <= 1 or not 0 <= self.flip <= 1:
+            raise ValueError("crop is a share above 0 and at most 1, flip a chance")
 
 
 @dataclass(frozen=True)
 class RunSettings:
     """`steps` in an epoch: 0 for once over the data. `select` is the figure that chooses the best epoch.
 
-    `expert_dropout` hides whole experts of a video, but none of `expert_dropout_spares`; `token_dropout`
-    hides single rows of an expert, of which one always stays. `alone_chance` is the chance that a video which
-    has some of the experts of `alone` shows these and no other, so that a model learns to do with them.
+    `expert_dropout` hides whole experts of a video, of which one always stays.
     `precision="auto"` is bfloat16 on a GPU and float32 on a CPU.
     """
 
@@ -147,10 +156,6 @@ class RunSettings:
     patience: int = 0  # epochs without a better one before training ends; 0: never
     validate_every: int = 1  # epochs
     expert_dropout: float = 0.0
-    expert_dropout_spares: tuple[str, ...] = ()
-    token_dropout: float = 0.0
-    alone: tuple[str, ...] = ()
-    alone_chance: float = 0.0
     precision: Literal["float32", "bfloat16", "float16", "auto"] = "float32"
     compile: bool = False
     save_minutes: float = 5.0
@@ -160,12 +165,8 @@ class RunSettings:
             raise ValueError(
                 "batch must be at least 2, validate_every at least 1, epochs and steps not below 0"
             )
-        if not all(
-            0 <= chance < 1 for chance in (self.expert_dropout, self.token_dropout, self.alone_chance)
-        ):
-            raise ValueError("expert_dropout, token_dropout and alone_chance are chances below 1")
-        if bool(self.alone) != bool(self.alone_chance):
-            raise ValueError("alone and alone_chance go together: which experts, and how often")
+        if not 0 <= self.expert_dropout < 1:
+            raise ValueError("expert_dropout is a chance below 1")
         if self.seed < 0 or self.patience < 0 or self.save_minutes < 0:
             raise ValueError("seed, patience and save_minutes must not be below 0")
 
@@ -180,28 +181,41 @@ class RunSettings:
 class TeachSettings:
     """TeachText: `teachers` are model folders or names of a tree's teachers; none: no distillation.
 
-    `kind` compares single similarities ("huber", "l1", "l2") or their softmax over `temperature`, captions to
-    videos and back ("kl").
-
+    `kind` compares similarities, `delta` is Huber's and `weight` multiplies the distillation loss.
     `denoise` is the name of a tree's caption mask, or "rank:N": captions whose video is not among the first N
     for the teachers are left out.
     """
 
     teachers: tuple[str, ...] = ()
-    kind: Literal["huber", "l1", "l2", "kl"] = "huber"
+    kind: Literal["huber", "l1", "l2"] = "huber"
     delta: float = 1.0
-    temperature: float = 0.1
     weight: float = 1.0
     denoise: str = ""
 
     def __post_init__(self) -> None:
-        if self.weight < 0 or self.delta <= 0 or self.temperature <= 0:
-            raise ValueError("weight must not be below 0, and delta and temperature above it")
+        if self.weight < 0 or self.delta <= 0:
+            raise ValueError("weight must not be below 0, and delta above it")
 
 
 @dataclass(frozen=True)
 class StartSettings:
-    """What weights begin as: `text` is "minilm" or a published network's folder, `model` a model folder."""
+    """The weights that training starts from.
+
+    `model` is a model to fine-tune: a training's folder, or a published checkpoint. `text` is "minilm" or the
+    folder of a published text network. `backbone` is a CLIP for a model that reads frames: a Hugging Face
+    folder or a checkpoint file; `scratch` allows neither. `frozen_layers` blocks of both
+    towers stay as they are, and with them the embeddings and the patch projection (-1: everything trains); a
+    3-D patch always trains. With `checkpointing` the backward pass computes activations again instead of
+    storing them.
+    """
 
     text: str = ""
     model: str = ""
+    backbone: str = ""
+    scratch: bool = False
+    frozen_layers: int = -1
+    checkpointing: bool = False
+
+    def __post_init__(self) -> None:
+        if self.frozen_layers < -1:
+            raise ValueError("frozen_layers is at least -1")

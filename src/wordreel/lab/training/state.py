@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,43 @@ import torch
 from torch import Tensor, nn
 
 from wordreel.errors import NextStep, TrainingError
-from wordreel.lab.training.optimisers.radam import RAdam
 from wordreel.util.atomic import atomic_write, make_dir
 
-FILE, KEY, FORMAT = "state.safetensors", "wordreel", 1
+FILE, KEY, CHECK, FORMAT = "state.safetensors", "wordreel", "check", 2
 START_AGAIN = NextStep("start again, or name another folder", "train … --overwrite")
-FACTS: dict[str, Any] = {
-    "recipe": dict, "data": list, "step": int, "total": (int, float), "counted": int, "history": list,
-    "seconds": (int, float), "best_epoch": int, "best_score": (int, float), "optimiser_steps": int,
-    "scaler": dict,
-}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """The facts of a run, and the tensors of its module and optimiser."""
+
+    folder: Path
+    facts: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+    def load_into(
+        self, module: nn.Module, optimiser: torch.optim.Optimizer, scaler: torch.amp.GradScaler
+    ) -> None:
+        """Put the state into the module, the optimiser and the scaler."""
+        try:
+            module.load_state_dict(self._under("module."))
+        except RuntimeError as error:
+            raise TrainingError(f"the state in {self.folder} is of another model: {error}") from None
+        groups = optimiser.state_dict()["param_groups"]
+        numbers = [number for group in groups for number in group["params"]]
+        saved = {number: self._under(f"optimiser.{number}.") for number in numbers}
+        state = {number: values for number, values in saved.items() if values}
+        optimiser.load_state_dict({"state": state, "param_groups": groups})
+        if scaler.is_enabled():
+            scaler.load_state_dict(self.facts["scaler"])
+
+    def _under(self, prefix: str) -> dict[str, Tensor]:
+        return {k.removeprefix(prefix): tensor for k, tensor in self.tensors.items() if k.startswith(prefix)}
 
 
 def save_state(
     folder: Path,
     module: nn.Module,
-    loss: nn.Module,
     optimiser: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler,
     facts: dict[str, Any],
@@ -40,19 +62,20 @@ def save_state(
 
     make_dir(folder)
     tensors = {f"module.{name}": value for name, value in module.state_dict().items()}
-    tensors |= {f"loss.{name}": value for name, value in loss.state_dict().items()}
-    for number, p in enumerate(_parameters(optimiser)):
-        for name, value in optimiser.state.get(p, {}).items():
-            tensors[f"optimiser.{number}.{name}"] = torch.as_tensor(value)
+    for number, values in optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{number}.{name}": value for name, value in values.items()}
     on_cpu = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    facts = {**facts, "check": checksum(on_cpu)}
-    steps = optimiser.steps if isinstance(optimiser, RAdam) else 0
-    metadata = {**facts, "format": FORMAT, "optimiser_steps": steps, "scaler": scaler.state_dict()}
-    atomic_write(folder / FILE, save(on_cpu, metadata={KEY: json.dumps(metadata)}))
+    text = json.dumps({**facts, "format": FORMAT, "scaler": scaler.state_dict()})
+    metadata = {KEY: text, CHECK: str(checksum(text, on_cpu))}
+    atomic_write(folder / FILE, save(on_cpu, metadata=metadata))
 
 
-def read_facts(folder: Path) -> dict[str, Any] | None:
-    """The facts of a run's state; None where there is no state."""
+def read_state(folder: Path) -> SavedState | None:
+    """Return a run's state; None where there is none.
+
+    Raises:
+        TrainingError: The state is damaged, or of another version.
+    """
     from safetensors import SafetensorError, safe_open
 
     path = folder / FILE
@@ -60,20 +83,21 @@ def read_facts(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         with safe_open(str(path), "pt") as file:
-            facts = json.loads((file.metadata() or {})[KEY])
+            metadata = file.metadata() or {}
+            facts = json.loads(metadata[KEY])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise TrainingError(f"{path} cannot be read ({error})", START_AGAIN) from None
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise TrainingError(f"{path} is of another version", START_AGAIN)
-    wrong = [key for key, kind in FACTS.items() if not isinstance(facts.get(key), kind)]
-    if wrong or "best_figures" not in facts:
-        raise TrainingError(f"{path} does not say its {', '.join(wrong) or 'best_figures'}", START_AGAIN)
-    return facts
+    if metadata.get(CHECK) != str(checksum(metadata[KEY], tensors)):
+        raise TrainingError(f"{path} is damaged: its checksum does not match", START_AGAIN)
+    return SavedState(folder, facts, tensors)
 
 
-def checksum(tensors: Mapping[str, Tensor]) -> int:
-    """CRC-32 of every tensor with its name and shape: it detects disk errors, not tampering."""
-    crc = 0
+def checksum(text: str, tensors: Mapping[str, Tensor]) -> int:
+    """Return the CRC-32 of a text and of every tensor: it detects disk errors, not tampering."""
+    crc = zlib.crc32(text.encode())
     for name in sorted(tensors):
         crc = zlib.crc32(f"{name}\x1f{tensors[name].dtype}\x1f{tuple(tensors[name].shape)}".encode(), crc)
         crc = zlib.crc32(tensors[name].reshape(-1).view(torch.uint8).numpy().data, crc)
@@ -81,7 +105,7 @@ def checksum(tensors: Mapping[str, Tensor]) -> int:
 
 
 def differences(old: Any, new: Any, where: str = "") -> list[str]:
-    """The values that differ, by name, in plain nested values.
+    """Return the values that differ, by name, in plain nested values.
 
     >>> differences({"run": {"epochs": 3, "batch": 8}}, {"run": {"epochs": 5, "batch": 8}})
     ['run.epochs was 3 and is 5']
@@ -92,47 +116,5 @@ def differences(old: Any, new: Any, where: str = "") -> list[str]:
         return [line for name, path in dotted for line in differences(old.get(name), new.get(name), path)]
     if old == new:
         return []
-    short = all(isinstance(one, str | int | float | None) for one in (old, new))
+    short = all(isinstance(value, str | int | float | None) for value in (old, new))
     return [f"{where} was {old!r} and is {new!r}" if short else f"{where} differs"]
-
-
-def load_state(
-    folder: Path,
-    module: nn.Module,
-    loss: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    scaler: torch.amp.GradScaler,
-) -> None:
-    """Load the saved state into the module, the loss, the optimiser and the scaler."""
-    from safetensors.torch import load_file
-
-    facts = read_facts(folder)
-    if facts is None:
-        raise TrainingError(f"there is no {FILE} in {folder}; there is nothing to resume")
-    tensors = load_file(folder / FILE)
-    if facts.get("check", whole := checksum(tensors)) != whole:
-        raise TrainingError(f"{folder / FILE} is damaged: its checksum does not match", START_AGAIN)
-    try:
-        module.load_state_dict(_under(tensors, "module."))
-        loss.load_state_dict(_under(tensors, "loss."))
-    except RuntimeError as error:
-        raise TrainingError(f"the state in {folder} is of another model: {error}") from None
-    together = any(group.get("capturable") or group.get("fused") for group in optimiser.param_groups)
-    for number, p in enumerate(_parameters(optimiser)):
-        saved = _under(tensors, f"optimiser.{number}.")
-        for name, value in saved.items():
-            # Counters of steps are read by the host unless one kernel does it all; the rest lies with p.
-            apart = value.ndim == 0 and not together
-            optimiser.state[p][name] = value if apart else value.to(p.device)
-    if isinstance(optimiser, RAdam):
-        optimiser.steps = int(facts["optimiser_steps"])
-    if scaler.is_enabled():
-        scaler.load_state_dict(facts["scaler"])
-
-
-def _parameters(optimiser: torch.optim.Optimizer) -> list[Tensor]:
-    return [p for group in optimiser.param_groups for p in group["params"]]
-
-
-def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -7,7 +7,6 @@ the captions: their similarity is the plain sum over experts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +17,6 @@ from torch import Tensor
 from wordreel.errors import TrainingError
 from wordreel.lab.datasets.trees.teachtext import TeachTextTree
 from wordreel.lab.models.batch import QueryEmbeddings, VideoEmbeddings, similarity
-from wordreel.lab.models.config import TextConfig
-from wordreel.lab.training.data.packed import Packed
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.retrieval.ranks import ranks_of
 from wordreel.types import Bool
@@ -75,17 +72,8 @@ class Teachers:
         return Teachers(tuple(teacher.to(device) for teacher in self.each))
 
 
-def from_models(
-    folders: Sequence[str | Path],
-    pairs: Pairs,
-    device: torch.device | None = None,
-    encoded: tuple[TextConfig, Packed] | None = None,
-) -> Teachers:
-    """Teachers from model folders, each with its own experts and its own way to read captions.
-
-    `encoded` are the captions as a model with such a text side reads them, where there is nothing to encode
-    them with.
-    """
+def from_model(folder: Path, pairs: Pairs, device: torch.device | None = None) -> Teacher:
+    """Return a model as a teacher, with its own experts and its own way to read captions."""
     from wordreel.lab.models.checkpoint import load_module
     from wordreel.lab.models.text.tokenizers import open_tokenizer
     from wordreel.lab.training.data.caption_store import CaptionStore, encode
@@ -96,33 +84,17 @@ def from_models(
 
     device = device or torch.device("cpu")
     precision = TrainingPrecision("float32", device.type)
-    teachers = []
-    for folder in map(find_checkpoint, map(Path, folders)):
-        module, _ = load_module(folder)
-        module = module.to(device)
-        text = module.config.text
-        if encoded is not None:
-            words = _same_words(folder, text, *encoded)
-        else:
-            words = encode(pairs, text, None if pairs.words is not None else open_tokenizer(text, folder))
-        features, texts = FeatureStore(pairs, module.config, device), CaptionStore(words, device)
-        video_embeddings = embed_videos(module, features, len(pairs), precision)
-        teachers.append(Teacher(video_embeddings, embed_texts(module, texts, precision)))
-    return Teachers(tuple(teachers))
+    folder = find_checkpoint(folder)
+    module = load_module(folder)[0].to(device)
+    text = module.config.text
+    words = encode(pairs, text, None if pairs.words is not None else open_tokenizer(text, folder))
+    features, texts = FeatureStore(pairs, module.config, device), CaptionStore(words, device)
+    videos = embed_videos(module, features, precision)
+    return Teacher(videos, embed_texts(module, texts, precision))
 
 
-def _same_words(folder: Path, text: TextConfig, known: TextConfig, words: Packed) -> Packed:
-    if (text.words, text.source, text.max_tokens) != (known.words, known.source, known.max_tokens):
-        raise TrainingError(f"the teacher {folder} reads captions otherwise than the packed data has them")
-    return words
-
-
-def from_tree(names: Sequence[str], tree: TeachTextTree, pairs: Pairs) -> Teachers:
-    """Published teachers of a TeachText tree, for pairs of the same tree in the same order."""
-    return Teachers(tuple(_published(name, tree, pairs) for name in names))
-
-
-def _published(name: str, tree: TeachTextTree, pairs: Pairs) -> Teacher:
+def from_tree(name: str, tree: TeachTextTree, pairs: Pairs) -> Teacher:
+    """Return a published teacher of a TeachText tree, for pairs of the same tree in the same order."""
     lessons = [tree.teacher_embeddings(name, item) for item in pairs.ids]
     experts = sorted({expert for lesson in lessons if lesson is not None for expert in lesson.video})
     if not experts:
@@ -158,7 +130,7 @@ def _published(name: str, tree: TeachTextTree, pairs: Pairs) -> Teacher:
 
 
 def denoised(teachers: Teachers, pairs: Pairs, most: int) -> Bool:
-    """`[captions]`: whether the teachers, on average, have a caption's video among the first `most`.
+    """Return `[captions]`: whether the teachers, on average, rank a caption's video among the first `most`.
 
     A caption that its own teachers cannot place tells little about its video. Every video keeps at least its
     best one.
@@ -176,7 +148,7 @@ def denoised(teachers: Teachers, pairs: Pairs, most: int) -> Bool:
 
 
 def masked_by_tree(tree: TeachTextTree, name: str, pairs: Pairs) -> Bool:
-    """`[captions]` by a published mask of a TeachText tree; a video keeps all rather than none."""
+    """Return `[captions]` by a published mask of a TeachText tree; a video keeps all rather than none."""
     masks = []
     for item, captions in zip(pairs.ids, pairs.captions, strict=True):
         mask = tree.caption_mask(name, item)

@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from wordreel.errors import TrainingError, WeightsMissing
-from wordreel.lab.models.config import MINILM, TextConfig
+from wordreel.lab.models.clip.config import VideoTextConfig
+from wordreel.lab.models.config import TextConfig
 from wordreel.lab.models.text.tokenizers import open_tokenizer
-from wordreel.lab.training.data.caption_cache import load_or_encode
 from wordreel.lab.training.data.caption_store import encode, is_frozen
-from wordreel.lab.training.data.packed import Packed
+from wordreel.lab.training.data.packed import Packed, pack
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.data.transcripts import Transcripts, tokenize_transcripts
+from wordreel.lab.training.init_features import text_folder
 from wordreel.lab.training.recipe import Recipe
-from wordreel.lab.training.start import text_folder
+from wordreel.lab.training.settings import StartSettings
 from wordreel.lab.training.teachers import Teachers
+from wordreel.models.model_store import find_checkpoint
 from wordreel.progress import ProgressCallback
 from wordreel.runtime.store import WeightStore
-from wordreel.types import Float32
 
-SENTENCES = TextConfig("bert", MINILM.hidden, "sentence", network=MINILM, max_tokens=32)
+BLOCK = 4096  # captions
 
 
 @dataclass(frozen=True)
 class TrainingData:
     """What `train` trains on. `teachers` are over the captions of `train`, in order.
 
-    `sentence_tokens` are the training captions in the sentence encoder's tokens, which soft targets need.
+    `tokenizer` is the folder with the captions' tokenizer, or its file for a model that reads frames.
     """
 
     train: Pairs
@@ -41,11 +40,7 @@ class TrainingData:
     val: Pairs | None = None
     val_words: Packed | None = None
     teachers: Teachers | None = None
-    tokenizer: Path | None = None  # the folder with the captions' tokenizer
-    sentence_tokens: Packed | None = None
-    text_weights: Mapping[str, Float32] | None = (
-        None  # the sentence encoder's, where no weight store has them
-    )
+    tokenizer: Path | None = None
 
     def __post_init__(self) -> None:
         for pairs in (self.train, self.val):
@@ -56,8 +51,95 @@ class TrainingData:
                 raise TrainingError("some word features are not finite numbers; compute them again")
 
 
+def prepare(
+    recipe: Recipe,
+    train: Pairs,
+    val: Pairs | None = None,
+    *,
+    teachers: Teachers | None = None,
+    folder: Path | None = None,
+    store: WeightStore | None = None,
+    on_progress: ProgressCallback | None = None,
+    cache: Path | None = None,
+) -> TrainingData:
+    """Limit and encode the captions as the recipe says.
+
+    Args:
+        recipe: The recipe.
+        train: The pairs to train on.
+        val: The pairs to choose the best epoch on.
+        teachers: Teachers of the training pairs, whose captions are limited already.
+        folder: Where a tokenizer's files lie; its file for a model that reads frames.
+        store: Where MiniLM and CLIP's vocabulary lie.
+        on_progress: Called while captions are encoded.
+        cache: A folder where the next run finds the encoded captions.
+    """
+    train = train if teachers is not None else train.limited(recipe.data.limit)
+    val = None if val is None else val.limited(recipe.data.val_limit)
+    if isinstance(recipe.model, VideoTextConfig):
+        file = folder or clip_tokenizer(recipe.start, store)
+        val_words = None if val is None else clip_tokens(val.texts, recipe.model, file)
+        words = clip_tokens(train.texts, recipe.model, file)
+        return TrainingData(train, words, val, val_words, tokenizer=file)
+    text = recipe.model.text
+    folder = folder or text_folder(text, recipe.start)
+    ready = train.words is not None and (val is None or val.words is not None)
+    try:
+        source = None if ready else open_tokenizer(text, folder, store)
+    except WeightsMissing as error:
+        if text.source.partition(":")[0] not in ("wordpiece", "tokenizer"):
+            raise
+        raise TrainingError(
+            f"{error}; --set start.text=FOLDER names the folder of the recipe's text network and tokenizer"
+        ) from None
+
+    def encoded(pairs: Pairs) -> Packed:
+        packed = encode(pairs, text, source, on_progress, cache)
+        check_words(packed, text)
+        return packed
+
+    val_words = None if val is None else encoded(val)
+    if not recipe.data.segment_words:
+        return TrainingData(train, encoded(train), val, val_words, teachers, folder)
+    if source is None or is_frozen(text):
+        raise TrainingError(
+            "data.segment_words draws other words in every step, and these captions are encoded once; "
+            "set model.text.frozen=false, or data.segment_words=0"
+        )
+    transcripts = tokenize_transcripts(train, source, recipe.data.until)
+    return TrainingData(train, transcripts, val, val_words, teachers, folder)
+
+
+def clip_tokenizer(start: StartSettings, store: WeightStore | None = None) -> Path:
+    """Return the tokenizer's file of the model or CLIP that training starts from; else CLIP's own."""
+    from wordreel.backbones import clip_vocabulary
+
+    folders = [find_checkpoint(Path(start.model).expanduser())] if start.model else []
+    if start.backbone:
+        folders.append(Path(start.backbone).expanduser())
+    files = (folder / clip_vocabulary.TOKENIZER for folder in folders)
+    found = next((file for file in files if file.is_file()), None)
+    return found or (store or WeightStore()).file(clip_vocabulary.NAME)
+
+
+def clip_tokens(texts: list[str], model: VideoTextConfig, tokenizer: Path) -> Packed:
+    """Return the token ids of captions for a model that reads frames."""
+    from wordreel.backbones.config import TextSettings
+    from wordreel.backbones.tokenizer import TextTokenizer
+
+    opened = TextTokenizer(tokenizer.read_text(encoding="utf-8"), TextSettings(model.max_words))
+    known = model.backbone.text.vocabulary
+    if opened.vocabulary > known:
+        raise TrainingError(f"the tokenizer has {opened.vocabulary} tokens, the text tower only {known}")
+    rows: list[NDArray[Any]] = []
+    for start in range(0, len(texts), BLOCK):
+        ids, mask = opened.encode(texts[start : start + BLOCK])
+        rows += [row[real] for row, real in zip(ids, mask, strict=True)]
+    return pack(rows)
+
+
 def check_features(pairs: Pairs) -> None:
-    """A number that is none would spread to every weight, and the loss need not show it."""
+    """Raise if a feature is no number: it would spread to every weight, and the loss need not show it."""
     for expert, packed in pairs.rows.items():
         if all_finite(packed.values):
             continue
@@ -70,7 +152,7 @@ def check_features(pairs: Pairs) -> None:
 
 
 def check_words(words: Packed, text: TextConfig) -> None:
-    """What encodes captions must be of the size that the model's text side is."""
+    """Raise unless what encodes captions is of the size that the model's text side is."""
     network = text.network
     if text.words == "vectors" and words.values.shape[1] != text.dim:
         raise TrainingError(
@@ -91,77 +173,8 @@ def check_words(words: Packed, text: TextConfig) -> None:
 
 
 def all_finite(values: NDArray[Any], rows: int = 1 << 16) -> bool:
-    """Block by block: a whole dataset's answer would be as large as a quarter of the dataset."""
+    """Return whether all numbers are finite, block by block: a mask of a whole dataset would be large."""
     if values.dtype.kind != "f":
         return True
     starts = range(0, len(values), rows)
     return all(bool(np.isfinite(values[start : start + rows]).all()) for start in starts)
-
-
-def prepare(
-    recipe: Recipe,
-    train: Pairs,
-    val: Pairs | None = None,
-    *,
-    teachers: Teachers | None = None,
-    folder: Path | None = None,
-    store: WeightStore | None = None,
-    on_progress: ProgressCallback | None = None,
-    device: str | torch.device | None = None,
-    cache: Path | None = None,
-) -> TrainingData:
-    """Limit and encode the captions as the recipe says. `folder` is where a tokenizer's files lie.
-
-    A GPU may do the encoding; `cache` is a folder where the next run finds it.
-    """
-    text = recipe.model.text
-    train = train if teachers is not None else train.limited(recipe.data.limit)
-    val = None if val is None else val.limited(recipe.data.val_limit)
-    tokenizer_folder = folder or text_folder(text, recipe.start)
-    ready = train.words is not None and (val is None or val.words is not None)
-    try:
-        source = None if ready else open_tokenizer(text, tokenizer_folder, store)
-    except WeightsMissing as error:
-        if text.source.partition(":")[0] not in ("wordpiece", "tokenizer"):
-            raise
-        raise TrainingError(
-            f"{error}; --set start.text=FOLDER names the folder of the recipe's text network and tokenizer"
-        ) from None
-    encoding_device = None if device is None else torch.device(device)
-
-    def encoded(pairs: Pairs) -> Packed:
-        if cache is None or source is None or pairs.words is not None:
-            packed = encode(pairs, text, source, on_progress, encoding_device)
-        else:
-            packed = load_or_encode(
-                cache, pairs, text, source, lambda: encode(pairs, text, source, on_progress, encoding_device)
-            )
-        check_words(packed, text)
-        return packed
-
-    def drawn_from(pairs: Pairs) -> Transcripts:
-        if source is None or is_frozen(text):
-            raise TrainingError(
-                "data.segment_words draws other words in every step, and these captions are encoded once; "
-                "set model.text.frozen=false, or data.segment_words=0"
-            )
-        return tokenize_transcripts(pairs, source, recipe.data.until)
-
-    words = drawn_from(train) if recipe.data.segment_words else encoded(train)
-    sentences = None
-    if recipe.loss.soft_targets:
-        own = isinstance(words, Packed) and text.words == "bert" and text.source == SENTENCES.source
-        sentences = words if isinstance(words, Packed) and own else sentence_tokens(train, store)
-    return TrainingData(
-        train, words, val, None if val is None else encoded(val), teachers, tokenizer_folder, sentences
-    )
-
-
-def sentence_tokens(pairs: Pairs, store: WeightStore | None = None) -> Packed:
-    """Every caption in the sentence encoder's tokens."""
-    if not all(text.strip() for text in pairs.texts):
-        raise TrainingError(
-            f"soft targets compare captions as text, and {pairs.name} has word features only; set "
-            "loss.soft_targets=0"
-        )
-    return encode(replace(pairs, words=None), SENTENCES, open_tokenizer(SENTENCES, None, store))

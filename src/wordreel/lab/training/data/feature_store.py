@@ -8,6 +8,7 @@ feature is computed once: the mean over an expert's rows (CE, MoEE) or their max
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,9 +18,7 @@ from wordreel.errors import TrainingError
 from wordreel.lab.models.batch import ExpertFeatures
 from wordreel.lab.models.collate import choose_rows
 from wordreel.lab.models.config import ExpertConfig, MMTConfig, ModelConfig
-from wordreel.lab.training.data.device_memory import device_for
-from wordreel.lab.training.data.feature_dropout import FeatureDropout, drop_experts, drop_tokens, show_alone
-from wordreel.lab.training.data.packed import Packed
+from wordreel.lab.training.data.packed import Packed, device_for
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.types import Int64
 
@@ -41,7 +40,7 @@ class StoredExpert:
 class FeatureStore:
     """`batch(videos)` gives what the model takes. `fixed` gives every batch the same shape.
 
-    `as_float32` hands out float32, whatever the storage's type.
+    `dropout` is the chance that a training batch hides an expert of a video.
     """
 
     def __init__(
@@ -49,39 +48,27 @@ class FeatureStore:
         pairs: Pairs,
         config: ModelConfig,
         device: torch.device,
-        dtype: torch.dtype = torch.float32,
         fixed: bool = False,
-        dropout: FeatureDropout | None = None,
-        as_float32: bool = False,
+        dropout: float = 0.0,
     ) -> None:
-        self.config, self.device, self.fixed = config, device, fixed
-        self.dropout = dropout or FeatureDropout()
-        self.as_float32 = as_float32
-        self.sampled = isinstance(config, MMTConfig)
+        self.config, self.device, self.fixed, self.dropout = config, device, fixed, dropout
+        self.sampled, self._count = isinstance(config, MMTConfig), len(pairs)
         packed = {expert.name: _prepared(pairs, expert, config) for expert in config.experts}
         if not any(len(prepared[0].values) for prepared in packed.values()):
             raise TrainingError(
                 f"{pairs.name} has none of the model's experts {', '.join(config.names)}; it has "
                 f"{', '.join(pairs.rows)}"
             )
-        size = sum(prepared[0].values.size for prepared in packed.values()) * dtype.itemsize
+        size = 4 * sum(prepared[0].values.size for prepared in packed.values())
         self.storage_device = device_for(size, device)
-        # Created here: while a CUDA graph is captured nothing may be copied to the device.
-        self.spared, self.alone = (
-            torch.tensor([name in some for name in config.names], device=self.storage_device)
-            for some in (self.dropout.spares, self.dropout.alone)
-        )
-        self.experts = {
-            expert.name: self._store(expert, *packed[expert.name], dtype) for expert in config.experts
-        }
+        self.experts = {expert.name: self._store(expert, *packed[expert.name]) for expert in config.experts}
 
-    def _store(
-        self, expert: ExpertConfig, packed: Packed, pooled: Tensor | None, dtype: torch.dtype
-    ) -> StoredExpert:
+    def __len__(self) -> int:
+        return self._count
+
+    def _store(self, expert: ExpertConfig, packed: Packed, pooled: Tensor | None) -> StoredExpert:
         zero = np.zeros((1, expert.dim), np.float32)
-        values = torch.from_numpy(np.concatenate([packed.values, zero])).to(dtype)
-        times = packed.times if packed.times is not None else np.full(len(packed.values), np.nan, np.float32)
-        clock = torch.from_numpy(np.append(times, np.float32(np.nan)).astype(np.float32))
+        times = packed.times if packed.times is not None else np.full(len(packed.values), np.nan)
         most = expert.max_tokens
         eval_rows = None
         if self.sampled and most and packed.longest > most:
@@ -91,11 +78,11 @@ class FeatureStore:
                 table[packed.counts == count, : len(some)] = some
             eval_rows = torch.from_numpy(table).to(self.storage_device)
         return StoredExpert(
-            self._put(values),
-            self._put(clock),
+            self._put(torch.from_numpy(np.concatenate([packed.values, zero]).astype(np.float32, copy=False))),
+            self._put(torch.from_numpy(np.append(times, np.nan).astype(np.float32))),
             torch.from_numpy(packed.starts).to(self.storage_device),
             torch.from_numpy(packed.counts).to(self.storage_device),
-            None if pooled is None else self._put(pooled.to(dtype)),
+            None if pooled is None else self._put(pooled),
             eval_rows,
             packed.longest,
             packed.counts,
@@ -115,15 +102,11 @@ class FeatureStore:
             expert.name: self._expert(self.experts[expert.name], expert, numbers, training, centres, window)
             for expert in self.config.experts
         }
-        if training and self.dropout.tokens:
-            batch = {name: drop_tokens(part, self.dropout.tokens) for name, part in batch.items()}
-        if training and self.dropout.alone_chance:
-            batch = show_alone(batch, self.dropout.alone_chance, self.alone)
-        if training and self.dropout.experts:
-            batch = drop_experts(batch, self.dropout.experts, self.spared)
+        if training and self.dropout:
+            batch = drop_experts(batch, self.dropout)
         if self.storage_device != self.device:
             batch = {name: _to_device(part, self.device) for name, part in batch.items()}
-        return {name: _to_float32(part) for name, part in batch.items()} if self.as_float32 else batch
+        return batch
 
     def rows(self) -> dict[str, Tensor]:
         """All rows `[n, dim]` of all videos, by expert."""
@@ -200,15 +183,23 @@ def smallest_keys(here: Tensor, keys: Tensor, most: int) -> Tensor:
     return torch.where(here.gather(1, chosen), chosen, count).sort(dim=1).values
 
 
-def _to_float32(part: ExpertFeatures) -> ExpertFeatures:
-    pooled = None if part.pooled is None else part.pooled.float()
-    return part._replace(values=part.values.float(), pooled=pooled)
+def drop_experts(batch: dict[str, ExpertFeatures], chance: float) -> dict[str, ExpertFeatures]:
+    """Hide each expert from each video with this chance; a video keeps at least one of those it has."""
+    available = torch.stack([part.available for part in batch.values()], dim=1)  # [b, experts]
+    keys = torch.rand(available.shape, device=available.device)
+    stays = available & (keys >= chance)
+    best = keys.masked_fill(~available, -1.0).argmax(dim=1, keepdim=True)
+    last = torch.zeros_like(available).scatter(1, best, True) & available
+    stays = stays | (last & ~stays.any(dim=1, keepdim=True))
+    return {
+        name: part._replace(mask=part.mask & stays[:, number, None])
+        for number, (name, part) in enumerate(batch.items())
+    }
 
 
 def _to_device(part: ExpertFeatures, device: torch.device) -> ExpertFeatures:
-    times, pooled = (None if x is None else x.to(device, non_blocking=True) for x in part[2:])
-    values, mask = (x.to(device, non_blocking=True) for x in (part.values, part.mask))
-    return ExpertFeatures(values, mask, times, pooled)
+    moved: Any = (None if x is None else x.to(device, non_blocking=True) for x in part)
+    return ExpertFeatures(*moved)
 
 
 def _prepared(pairs: Pairs, expert: ExpertConfig, config: ModelConfig) -> tuple[Packed, Tensor | None]:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from wordreel.catalogue.named_contents import NamedContents
 from wordreel.catalogue.passes import is_quick_track
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.datasets.types import Caption, Split
-from wordreel.lab.models.collate import ExpertRows, clip_rows, with_line_vectors
-from wordreel.lab.training.data.packed import Packed, pack
+from wordreel.lab.models.collate import clip_rows, with_line_vectors
+from wordreel.lab.training.data.packed import pack_rows
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.models.joint.text_tower import TextTower
 from wordreel.runtime.store import WeightStore
-from wordreel.types import Clip, Float32, Track
+from wordreel.types import Array, Clip, Track
 
 NamedCaptions = Mapping[str, Sequence[str]] | Split
 
@@ -31,7 +29,7 @@ def from_library(
     dataset: str | None = None,
     share: float = 1.0,
 ) -> Pairs:
-    """Training pairs from the captioned videos of a library.
+    """Return training pairs from the captioned videos of a library.
 
     Args:
         library: The library or its folder.
@@ -64,10 +62,11 @@ def from_library(
     # A video known by key frames alone has other features than it will have: it counts as missing.
     quick = {row.content for row in store.tracks() if is_quick_track(row.fingerprint)}
     contents = [content for content in by_content if content in whole and content not in quick]
-    rows: dict[str, Packed] = {}
     tower = TextTower(WeightStore().root)
-    for expert in chosen:
-        rows[expert] = _packed([_rows(store, content, expert, whole[content], tower) for content in contents])
+    rows = {
+        expert: pack_rows([_rows(store, content, expert, whole[content], tower) for content in contents])
+        for expert in chosen
+    }
     wanted = len(captions.items) if isinstance(captions, Split) else len(captions or by_content)
     return Pairs(
         name,
@@ -79,19 +78,14 @@ def from_library(
     )
 
 
-def _rows(store: LibraryStore, content: str, expert: str, clip: Clip, tower: TextTower) -> ExpertRows | None:
+def _rows(
+    store: LibraryStore, content: str, expert: str, clip: Clip, tower: TextTower
+) -> tuple[Array, Array] | None:
     track = store.track(content, expert)
-    return clip_rows(with_line_vectors(expert, track, tower), clip) if isinstance(track, Track) else None
-
-
-def _packed(tracks: Sequence[ExpertRows | None]) -> Packed:
-    dim = next((rows.values.shape[1] for rows in tracks if rows is not None), 1)
-    empty: Float32 = np.zeros((0, dim), np.float32)
-    return pack(
-        [empty if rows is None else rows.values for rows in tracks],
-        [empty[:, 0] if rows is None else rows.times for rows in tracks],
-        empty,
-    )
+    if not isinstance(track, Track):
+        return None
+    rows = clip_rows(with_line_vectors(expert, track, tower), clip)
+    return None if rows is None else (rows.values, rows.times)
 
 
 def _named(store: LibraryStore, captions: NamedCaptions) -> dict[str, list[Caption]]:

@@ -12,9 +12,9 @@ from wordreel.errors import TrainingError
 from wordreel.lab.datasets import caption_rules
 from wordreel.lab.datasets.trees import Tree
 from wordreel.lab.datasets.types import Caption, Split
-from wordreel.lab.training.data.packed import Packed, pack
+from wordreel.lab.training.data.packed import pack_rows
 from wordreel.lab.training.data.pairs import Pairs
-from wordreel.types import Float32, Track
+from wordreel.types import Absent, Array, Track
 
 
 def from_tree(
@@ -25,9 +25,8 @@ def from_tree(
     words: str = "",
     rule: str = "all",
     limit: int = 0,
-    share: float = 1.0,
 ) -> Pairs:
-    """Training pairs from one split of a tree.
+    """Return training pairs from one split of a tree.
 
     `words` names precomputed word features, an array per caption; without, captions are text. The rule
     "paragraph" concatenates the captions (or word features) of a video. Videos without a caption, or without
@@ -44,14 +43,13 @@ def from_tree(
         )
     tracks = {expert: [tree.read(expert, item) for item in ids] for expert in known}
     present = [n for n in range(len(ids)) if any(isinstance(tracks[expert][n], Track) for expert in known)]
-    rows = {expert: _packed([tracks[expert][n] for n in present]) for expert in known}
+    rows = {expert: pack_rows([_rows(tracks[expert][n]) for n in present]) for expert in known}
     return Pairs(
         f"{tree.dataset} {split}",
         tuple(ids[n] for n in present),
         rows,
         tuple(captions[ids[n]] for n in present),
         tuple(vectors[ids[n]] for n in present) if words else None,
-        shares=(share,),
         missing=len(items.items) - len(present),
     )
 
@@ -87,15 +85,8 @@ def _captions(
     return captions, vectors
 
 
-def _packed(values: Sequence[object]) -> Packed:
-    tracks = [track if isinstance(track, Track) else None for track in values]
-    dim = next((track.dim for track in tracks if track is not None), 1)
-    empty: Float32 = np.zeros((0, dim), np.float32)
-    return pack(
-        [empty if track is None else track.values for track in tracks],
-        [empty[:, 0] if track is None else _middles(track) for track in tracks],
-        empty,
-    )
+def _rows(value: Track | Absent) -> tuple[Array, Array] | None:
+    return (value.values, _middles(value)) if isinstance(value, Track) else None
 
 
 def _middles(track: Track) -> NDArray[Any]:

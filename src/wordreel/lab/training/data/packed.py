@@ -1,4 +1,4 @@
-"""Arrays of different lengths end to end."""
+"""Arrays of different lengths end to end, and where a dataset of such arrays fits."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from wordreel.types import Array, Int64
+
+FREE_SHARE = 0.6  # of the device's free memory may be filled with features
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Packed:
         return self.values[start : start + int(self.counts[number])]
 
     def take(self, items: Sequence[int]) -> Packed:
-        """Only these items, in this order.
+        """Return only these items, in this order.
 
         >>> pack([np.array([1, 2]), np.array([3])]).take([1]).values.tolist()
         [3]
@@ -48,7 +51,8 @@ class Packed:
 
 
 def pack(rows: Sequence[Array], times: Sequence[Array] | None = None, like: Array | None = None) -> Packed:
-    """
+    """Return arrays end to end, of the kind of `like` where there are none.
+
     >>> packed = pack([np.array([1, 2]), np.array([3])])
     >>> packed.values.tolist(), packed.item(1).tolist()
     ([1, 2, 3], [3])
@@ -64,8 +68,16 @@ def pack(rows: Sequence[Array], times: Sequence[Array] | None = None, like: Arra
     return Packed(values, counts, when)
 
 
+def pack_rows(rows: Sequence[tuple[Array, Array] | None]) -> Packed:
+    """Return rows `[n, dim]` with their times `[n]` end to end; None for an item that has none."""
+    dim = next((values.shape[1] for values, _ in filter(None, rows)), 1)
+    empty = np.zeros((0, dim), np.float32), np.zeros(0, np.float32)
+    values, times = zip(*(item or empty for item in rows), strict=True) if rows else ((), ())
+    return pack(values, times, empty[0])
+
+
 def concatenate(parts: Sequence[Packed]) -> Packed:
-    """All items of all parts, in order."""
+    """Return all items of all parts, in order."""
     filled = [part for part in parts if len(part.values)] or list(parts[:1])
     timed = all(part.times is not None for part in filled)
     return Packed(
@@ -73,3 +85,11 @@ def concatenate(parts: Sequence[Packed]) -> Packed:
         np.concatenate([part.counts for part in parts]),
         np.concatenate([part.times for part in filled if part.times is not None]) if timed else None,
     )
+
+
+def device_for(size: int, device: torch.device) -> torch.device:
+    """Return the device if that many bytes fit, else the host's memory."""
+    if device.type != "cuda":
+        return torch.device("cpu")
+    free, _ = torch.cuda.mem_get_info(device)
+    return device if size < FREE_SHARE * free else torch.device("cpu")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from wordreel.types import Bool, Int64
 class Pairs:
     """`rows[expert]` has one (perhaps empty) item per video, `captions` at least one caption per video.
 
-    `words` are word features `[words, dim]` of each caption that were computed elsewhere; `source` numbers
-    the source of each video and `shares` says how often an epoch shows each video of a source.
+    Videos have features (`rows`) or files (`paths`), for models that read frames. `words` are word features
+    `[words, dim]` of each caption that were computed elsewhere; `source` numbers the source of each video and
+    `shares` says how often an epoch shows each video of a source.
     """
 
     name: str
@@ -31,11 +33,14 @@ class Pairs:
     words: tuple[tuple[NDArray[Any], ...], ...] | None = None
     source: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
     shares: tuple[float, ...] = (1.0,)
-    missing: int = 0  # captioned items that the features do not have
+    missing: int = 0  # captioned items that have neither features nor a file
+    paths: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.ids:
             raise TrainingError(f"{self.name}: there is no video that has both features and captions")
+        if not all(share > 0 for share in self.shares):
+            raise TrainingError(f"{self.name}: a share must be above 0, not {min(self.shares)}")
         if any(not captions for captions in self.captions):
             raise TrainingError(f"{self.name}: every video of training needs a caption")
         if len(self.source) != len(self.ids):
@@ -70,7 +75,7 @@ class Pairs:
 
     @property
     def fingerprint(self) -> str:
-        """Changes with the videos, their features' shapes and their captions."""
+        """Changes with the videos, their features' shapes, their files' sizes and their captions."""
         digest = hashlib.sha256()
         for number, name in enumerate(self.ids):
             texts = "\x1f".join(caption.text for caption in self.captions[number])
@@ -79,6 +84,8 @@ class Pairs:
             digest.update(f"{expert}\x1e".encode())
             digest.update(np.ascontiguousarray(self.rows[expert].counts).data)
             digest.update(np.ascontiguousarray(self.rows[expert].values[:: max(1, len(self) // 64)]).data)
+        for path in self.paths:
+            digest.update(f"{path.name}\x1e{path.stat().st_size}\x1d".encode())
         return digest.hexdigest()[:16]
 
     def limited(self, captions: int) -> Pairs:
@@ -115,25 +122,12 @@ class Pairs:
             captions=tuple(self.captions[n] for n in some),
             words=None if self.words is None else tuple(self.words[n] for n in some),
             source=self.source[some],
+            paths=tuple(self.paths[n] for n in some if self.paths),
         )
 
-    def unique(self) -> Pairs:
-        """Without captions that repeat another one of the same video, spaces aside; empty ones all stay."""
-        mask: list[bool] = []
-        for captions in self.captions:
-            texts = [" ".join(caption.text.split()) for caption in captions]
-            mask += [not text or text not in texts[:n] for n, text in enumerate(texts)]
-        return self if all(mask) else self.select_captions(np.array(mask))
 
-    def shared(self, share: float) -> Pairs:
-        """Shown `share` times in an epoch: 0.5 is a random half of the videos each time, 2 is twice."""
-        if share <= 0:
-            raise TrainingError(f"{self.name}: a share must be above 0, not {share}")
-        return replace(self, shares=tuple(share for _ in self.shares))
-
-
-def join(parts: Sequence[Pairs], name: str = "") -> Pairs:
-    """Several sources in one: an expert that a source does not have is missing from all its videos."""
+def join(parts: Sequence[Pairs]) -> Pairs:
+    """Return several sources as one: an expert that a source does not have is missing from all its videos."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -155,7 +149,7 @@ def join(parts: Sequence[Pairs], name: str = "") -> Pairs:
         )
     firsts = np.cumsum([0, *(len(part.shares) for part in parts)])
     return Pairs(
-        name or " + ".join(part.name for part in parts),
+        " + ".join(part.name for part in parts),
         tuple(name for part in parts for name in part.ids),
         rows,
         tuple(captions for part in parts for captions in part.captions),
@@ -163,4 +157,5 @@ def join(parts: Sequence[Pairs], name: str = "") -> Pairs:
         np.concatenate([part.source + first for part, first in zip(parts, firsts, strict=False)]),
         tuple(share for part in parts for share in part.shares),
         sum(part.missing for part in parts),
+        tuple(path for part in parts for path in part.paths),
     )

@@ -18,8 +18,7 @@ from torch import Tensor
 from wordreel.errors import TrainingError
 from wordreel.lab.models.batch import TokenBatch
 from wordreel.lab.models.text.tokenizers import STOP, CaptionTokenizer, without_stop_words
-from wordreel.lab.training.data.device_memory import device_for
-from wordreel.lab.training.data.packed import Packed, pack
+from wordreel.lab.training.data.packed import Packed, device_for, pack
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.types import Bool
 

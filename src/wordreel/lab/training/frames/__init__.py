@@ -1,0 +1,1 @@
+"""Training on raw video: decoding, loading and comparing frames."""

@@ -1,0 +1,132 @@
+"""Optimisers: torch's, Ranger (torch's RAdam with Lookahead) and BertAdam as published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wordreel.lab.training.settings import OptimiserSettings
+
+PUBLISHED = {"ranger": ((0.95, 0.999), 1e-5), "bert-adam": ((0.9, 0.98), 1e-6)}  # betas, eps
+
+
+class Ranger(torch.optim.RAdam):
+    """Ranger (Wright, 2019): RAdam with Lookahead (Zhang et al., 2019, arXiv 1907.08610).
+
+        every k steps:  slow ← slow + α (p − slow),   p ← slow
+
+    The slow weights are initialised to the weights before the first step. RAdam (Liu et al., 2019, arXiv
+    1908.03265) is torch's, with decoupled weight decay.
+    """
+
+    def __init__(self, params: Iterable[Any], lr: float, k: int = 6, alpha: float = 0.5, **more: Any) -> None:
+        super().__init__(params, lr, decoupled_weight_decay=True, **more)
+        self.k, self.alpha = k, alpha
+        for p in (p for group in self.param_groups for p in group["params"]):
+            zeros = {name: torch.zeros_like(p) for name in ("exp_avg", "exp_avg_sq")}
+            self.state[p] = {"step": torch.tensor(0.0), **zeros, "slow": p.detach().clone()}
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Take one step, and every k-th time move the slow weights. Closures are not supported."""
+        super().step()
+        due = [p for p, state in self.state.items() if p.grad is not None and state["step"] % self.k == 0]
+        if due:
+            slow = [self.state[p]["slow"] for p in due]
+            torch._foreach_lerp_(slow, due, self.alpha)
+            torch._foreach_copy_(due, slow)
+
+
+class BertAdam(torch.optim.Optimizer):
+    """Adam without bias correction, as CLIP4Clip, TS2-Net and many fine-tunings of BERT use it.
+
+        g ← g · min(1, c / ‖g‖) for each parameter,  m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g²
+        p ← p − η (m / (√v + ε) + λ p)
+
+    Weight decay joins the update, not the gradient. The learning rate's warm-up takes the place of a bias
+    correction (see `lr_schedules`). `clip_each` is c; 0 does not clip.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.98),
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        clip_each: float = 1.0,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        self.clip_each = clip_each
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Update all parameters that have a gradient. Closures are not supported."""
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if not params:
+                continue
+            for p in params:
+                if not self.state[p]:
+                    self.state[p] = {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
+            grads = [p.grad for p in params]
+            if self.clip_each:
+                norms = torch._foreach_norm(grads)
+                factors = [(self.clip_each / (norm + 1e-6)).clamp(max=1.0) for norm in norms]
+                grads = list(torch._foreach_mul(grads, factors))
+            means = [self.state[p]["mean"] for p in params]
+            squares = [self.state[p]["square"] for p in params]
+            beta1, beta2 = group["betas"]
+            torch._foreach_lerp_(means, grads, 1 - beta1)
+            torch._foreach_mul_(squares, beta2)
+            torch._foreach_addcmul_(squares, grads, grads, 1 - beta2)
+            scales = torch._foreach_sqrt(squares)
+            torch._foreach_add_(scales, group["eps"])
+            updates = torch._foreach_div(means, scales)
+            torch._foreach_add_(updates, params, alpha=group["weight_decay"])
+            torch._foreach_add_(params, updates, alpha=-group["lr"])
+
+
+def build_optimiser(settings: OptimiserSettings, module: nn.Module) -> torch.optim.Optimizer:
+    """Return the optimiser that a recipe names, over the trainable parameters of a module."""
+    groups = parameter_groups(settings, module)
+    betas, eps = PUBLISHED.get(settings.kind, ((0.9, 0.999), 1e-8))
+    betas, eps, decay = settings.betas or betas, settings.eps or eps, settings.weight_decay
+    if settings.kind == "bert-adam":
+        return BertAdam(groups, settings.lr, betas, eps, decay, settings.clip_each)
+    shared: dict[str, Any] = {"lr": settings.lr, "betas": betas, "eps": eps, "weight_decay": decay}
+    if settings.kind == "ranger":
+        return Ranger(groups, k=settings.lookahead, alpha=settings.lookahead_alpha, **shared)
+    if settings.kind == "radam":
+        return torch.optim.RAdam(groups, decoupled_weight_decay=True, **shared)
+    kind = torch.optim.Adam if settings.kind == "adam" else torch.optim.AdamW
+    on_gpu = any(p.device.type == "cuda" for group in groups for p in group["params"])
+    return kind(groups, fused=on_gpu, **shared)
+
+
+def parameter_groups(settings: OptimiserSettings, module: nn.Module) -> list[dict[str, Any]]:
+    """Return trained parameters by learning rate and weight decay, in the module's order."""
+    groups: dict[tuple[float, float], list[Tensor]] = {}
+    for name, p in module.named_parameters():
+        if not p.requires_grad:
+            continue
+        lr, decay = settings.lr, settings.weight_decay
+        if name.startswith("caption.words."):
+            lr = settings.text_lr or lr
+            decay = decay if settings.text_weight_decay is None else settings.text_weight_decay
+        if name.startswith(("clip.", "network.")):
+            lr = settings.backbone_lr or lr
+        if not settings.decay_biases and _is_spared(settings, name, p):
+            decay = 0.0
+        groups.setdefault((lr, decay), []).append(p)
+    return [{"params": some, "lr": lr, "weight_decay": decay} for (lr, decay), some in groups.items()]
+
+
+def _is_spared(settings: OptimiserSettings, name: str, p: Tensor) -> bool:
+    """BertAdam goes by the names of BERT, as published: CLIP's norms are called otherwise and do decay."""
+    if settings.kind == "bert-adam":
+        return "bias" in name or "LayerNorm" in name
+    return p.ndim <= 1

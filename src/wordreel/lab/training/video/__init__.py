@@ -1,1 +1,0 @@
-"""Training of video-text models from raw video: loading, recipes and the session."""

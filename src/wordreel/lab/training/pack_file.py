@@ -1,7 +1,7 @@
 """Prepared training data in one small file, to train where there are no libraries or media.
 
-A safetensors file. Features are bytes with a scale per row (`runtime/mapped_arrays.py`), word vectors float16,
-token numbers and captions exact.
+A safetensors file. Features are bytes with a scale per row (`runtime/mapped_arrays.py`), word vectors
+float16, token numbers and captions exact.
 """
 
 from __future__ import annotations

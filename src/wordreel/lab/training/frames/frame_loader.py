@@ -22,10 +22,10 @@ from torch import Tensor
 from wordreel.errors import TrainingError
 from wordreel.lab.training.frames.decode_frames import FrameSpec, Uint8
 from wordreel.types import Int64
-from wordreel.util import wire
-from wordreel.util.child_process import ChildProcess
+from wordreel.util.child_process import ChildProcess, ProcessGone, ProtocolError, get_int, get_text
 
 TIMEOUT = 60.0  # seconds for one file
+GONE = (ProcessGone, ProtocolError, TimeoutError, OSError)
 WORKER = "wordreel.lab.training.frames.frame_worker"
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
 
@@ -112,7 +112,7 @@ class FrameLoader:
             try:
                 worker = worker or self._start()
                 count = self._decode(worker, item, row)
-            except (OSError, wire.ConnectionClosed, wire.ProtocolError):  # it died, or took too long
+            except GONE:  # it died, or took too long
                 if worker is not None:
                     self._running.discard(worker)
                     worker.close()
@@ -128,13 +128,13 @@ class FrameLoader:
         return 0
 
     def _decode(self, worker: ChildProcess, item: int, row: Uint8) -> int:
-        wire.send(worker.link, {"path": str(self.paths[item]), "most": len(row)})
-        answer = wire.receive(worker.link)
+        worker.send_header({"path": str(self.paths[item]), "most": len(row)})
+        answer = worker.receive_header()
         if "failed" in answer:
-            self.failed[item] = wire.get_text(answer, "failed")
+            self.failed[item] = get_text(answer, "failed")
             return 0
-        count = wire.get_int(answer, "frames", 1, len(row))
-        wire.fill(worker.link, row[:count].data.cast("B"))
+        count = get_int(answer, "frames", 1, len(row))
+        worker.fill(row[:count].data.cast("B"))
         return count
 
     def _start(self) -> ChildProcess:
@@ -148,8 +148,8 @@ class FrameLoader:
         )
         worker.link.settimeout(TIMEOUT)
         try:
-            wire.receive(worker.link)
-        except (OSError, wire.ConnectionClosed, wire.ProtocolError):
+            worker.receive_header()
+        except GONE:
             worker.close()
             raise TrainingError(f"the frame decoder does not start: python -m {WORKER}") from None
         self._running.add(worker)

@@ -25,26 +25,27 @@ from wordreel.errors import MediaError
 from wordreel.lab.training.frames.decode_frames import FrameSpec, read_frames
 from wordreel.media.sandbox import confine
 from wordreel.media.types import Limits
-from wordreel.util import wire
+from wordreel.util.child_process import MessageLink, ProcessGone
 
 
 def main() -> None:
     """Serve paths until the loader is gone."""
-    spec, limits, link = FrameSpec(**json.loads(sys.argv[1])), Limits(), socket.socket(fileno=0)
+    spec, limits = FrameSpec(**json.loads(sys.argv[1])), Limits()
+    link = MessageLink(socket.socket(fileno=0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     av.logging.set_level(None)
     confine(limits.memory_bytes)
     gc.disable()  # PyAV's objects crash when the collector takes a ring of them apart
-    with suppress(wire.ConnectionClosed, OSError):
-        wire.send(link, {"ready": True})
+    with suppress(ProcessGone):
+        link.send_header({"ready": True})
         while True:
-            task = wire.receive(link)
+            task = link.receive_header()
             try:
                 frames = read_frames(Path(task["path"]), spec, limits)[: task["most"]]
             except MediaError as error:
-                wire.send(link, {"failed": error.message})
+                link.send_header({"failed": error.message})
                 continue
-            wire.send(link, {"frames": len(frames)}, frames)
+            link.send_header({"frames": len(frames)}, frames)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ def cut(values: Array) -> Iterator[Array]:
 
 
 def as_source(blocks: Similarities, what: str = "the bank") -> SimilaritySource | None:
-    """A source for an array or a source; None for a plain stream."""
+    """Return a source for an array or a source; None for a plain stream."""
     if isinstance(blocks, np.ndarray):
         return ArraySource(matrix(blocks, what))
     return blocks if hasattr(blocks, "read") else None  # type: ignore[return-value]

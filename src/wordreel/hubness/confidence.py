@@ -51,8 +51,11 @@ CHECKED = Calibration(height=0.394, standing=0.66, crowd=0.4, growth=1.276, toll
 
 @dataclass(frozen=True, eq=False)
 class Rivals:
-    """What competes for each query: `count` videos, with the `mean [q]` and `deviation [q]` of their t, the
-    `spread [q]` of their scores, and the scores of the `best [q, at most CROWD]`, in any order."""
+    """Describe what competes for each query.
+
+    `count` videos, with the `mean [q]` and `deviation [q]` of their t, the `spread [q]` of their scores, and
+    the scores of the `best [q, at most CROWD]`, in any order.
+    """
 
     count: int
     mean: Float64
@@ -114,7 +117,7 @@ class Confidence:
         return self._unusual(self._scores(scores), items)
 
     def _unusual(self, scores: NDArray[Any], items: Int64 | None) -> Float64:
-        """The same for scores that were checked."""
+        """Compute t for scores that were checked."""
         centre, scale = self._levels
         if items is None:
             if scores.shape[-1] != self.items:
@@ -134,7 +137,7 @@ class Confidence:
         best: Array | None = None,
         count: int | None = None,
     ) -> Rivals:
-        """The competition of each query, from its plain scores with a sample of the videos.
+        """Describe the competition of each query, from its plain scores with a sample of the videos.
 
         By default the scores are those of all videos, and the CROWD `best` and the `count` follow from them.
         """
@@ -202,7 +205,7 @@ class Confidence:
 
 
 def _pieces(scores: Array, items: Int64 | None) -> list[tuple[slice, Array, Int64 | None]]:
-    """Some rows at a time, with the item numbers that belong to them."""
+    """Split scores by rows, with the item numbers that belong to them."""
     step = max(1, AT_ONCE // scores.shape[1])
     whole = items is None or np.ndim(items) < 2
     return [
@@ -212,7 +215,7 @@ def _pieces(scores: Array, items: Int64 | None) -> list[tuple[slice, Array, Int6
 
 
 def probabilities(features: Float64, calibration: Calibration) -> Float64:
-    """p from `features [..., 4]`."""
+    """Compute p from `features [..., 4]`."""
     *slopes, toll = astuple(calibration)
     height = features @ np.array(slopes) - toll
     return np.asarray(1 / (1 + np.exp(-np.clip(height, -FURTHEST, FURTHEST))), np.float64)

@@ -111,18 +111,21 @@ def atkinson(counts: Counts, eps: float = 0.5) -> float:
 
 
 def antihub_occurrence(counts: Counts) -> float:
-    """The share of items that no query retrieves."""
+    """Return the share of items that no query retrieves."""
     return float(np.mean(np.asarray(counts) == 0))
 
 
 def hub_occurrence(counts: Counts, k: int = 10, hub_size: float = 2.0) -> float:
-    """The share of all retrievals that go to hubs, items with N ≥ hub_size · k."""
+    """Return the share of all retrievals that go to hubs, items with N ≥ hub_size · k."""
     counts = np.asarray(counts, np.float64)
     return _share(float(counts[counts >= hub_size * k].sum()), float(counts.sum()))
 
 
 def groupie_ratio(counts: Counts, k: int = 10, queries: int | None = None) -> float:
-    """max N / (queries · k); `queries` is ΣN / k unless given: the share that goes to the largest hub."""
+    """Return the share of retrievals that goes to the largest hub: max N / (queries · k).
+
+    `queries` is ΣN / k unless given.
+    """
     total = float(np.sum(counts)) if queries is None else float(queries * k)
     return _share(float(np.max(counts)), total)
 

@@ -74,7 +74,7 @@ class Method:
         return BankState(gathered.size, statistics), gathered.items
 
     def label(self, source: str, size: int, transductive: bool = False) -> str:
-        """The post-processing of scores, which every reported number carries.
+        """Return the label of the post-processing, which every reported number carries.
 
         `none`, `querybank(train.npy, 987 queries, method=is, beta=20)`, or `transductive(uses all test
         queries, method=dsl, beta=100)`.
@@ -124,10 +124,12 @@ class Method:
         return GatedScores(out, activated) if self.gated else out
 
     def score_kind(self, rows: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the type of scores of rows of this type."""
         small = rows.kind == "f" and rows.itemsize <= 4 and not self.double
         return np.dtype(np.float32 if small else np.float64)
 
     def check_state(self, state: State) -> None:
+        """Refuse a state that another method or other parameters fitted."""
         if state.method != self:
             raise HubnessError(f"the state was fitted by {state.method}, not by {self}; fit it again")
 
@@ -143,9 +145,11 @@ def check_number(name: str, value: float, low: float, high: float) -> None:
 
 
 def check_beta(value: float, name: str = "beta") -> None:
+    """Refuse a β outside its range."""
     check_number(name, value, 1e-6, 1e6)
 
 
 def check_count(name: str, value: int, low: int) -> None:
+    """Refuse what is not a whole number of at least `low`."""
     if not isinstance(value, int) or value < low:
         raise HubnessError(f"{name} must be a whole number of at least {low}, not {value!r}")

@@ -49,7 +49,7 @@ def save_state(state: State, path: Path, extra: Mapping[str, Array] | None = Non
 
 
 def read_extra(path: Path) -> dict[str, Array]:
-    """The arrays that the caller stored beside a state; empty if there are none or the file is unreadable."""
+    """Read the arrays stored beside a state; empty if there are none or the file is unreadable."""
     from safetensors import SafetensorError, safe_open
 
     try:

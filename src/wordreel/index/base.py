@@ -71,8 +71,10 @@ class Best:
 
 @dataclass(frozen=True, eq=False)
 class IndexResult(Best):
-    """The best items of each query, whether the correction held for it, and the plain best where the search
-    found them on its way."""
+    """Hold the best items of each query.
+
+    Also whether the correction held for it, and the plain best where the search found them on its way.
+    """
 
     corrected: Bool = field(kw_only=True)  # [queries]
     plain: Best | None = field(default=None, kw_only=True)
@@ -90,7 +92,7 @@ class Index(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """The number of rows, deleted ones included."""
+        """Return the number of rows, deleted ones included."""
 
     @abstractmethod
     def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
@@ -105,7 +107,9 @@ class Index(ABC):
         allowed: Bool | None = None,
         bias: Float32 | None = None,
     ) -> Best:
-        """The `k` best items by s(q, v) − `bias [n]` for `vectors [q, experts, dim]`, `weights [q, experts]`.
+        """Return the `k` best items by s(q, v) − `bias [n]`.
+
+        For `vectors [q, experts, dim]` and `weights [q, experts]`.
 
         Only the rows `allowed [n]` count, as if there were no others: a filter never costs results. Returned
         scores are exact, with the bias subtracted; of equal scores the lower row comes first.
@@ -119,7 +123,7 @@ class Index(ABC):
         allowed: Bool | None = None,
         correction: Correction | None = None,
     ) -> IndexResult:
-        """The `k` best items by corrected score: as `best`, with the gate of a gated correction.
+        """Return the `k` best items by corrected score: as `best`, with the gate of a gated correction.
 
         A gated correction costs a second search for the queries that it holds for.
         """
@@ -201,7 +205,7 @@ class IndexBuilder(Protocol):
         ...
 
     def open(self, folder: Path, vectors: Float32, available: Bool) -> Index:
-        """The index over the same rows, in milliseconds: files are mapped, not read.
+        """Open the index over the same rows, in milliseconds: files are mapped, not read.
 
         Raises:
             OSError, ValueError: The files are not what `build` wrote; the index is built again.

@@ -31,8 +31,11 @@ TAIL = 0.05  # share of rows that are not in the index at which it is built agai
 
 @dataclass(frozen=True)
 class BuiltIndex:
-    """An index on disk: the rows that it holds, the sizes of its files, and its measured recall by kind of
-    query ("text", "look-alike"), none where it is exact."""
+    """Describe an index on disk.
+
+    The rows that it holds, the sizes of its files, and its measured recall by kind of query ("text",
+    "look-alike"), none where it is exact.
+    """
 
     version: int
     name: str
@@ -51,7 +54,7 @@ class IndexCache:
     generation: int
 
     def read(self, name: str) -> BuiltIndex | None:
-        """What the manifest says of an index of this back end; None if there is none that is whole."""
+        """Read what the manifest says of an index of this back end; None if there is none that is whole."""
         try:
             raw = json.loads((self.folder / "manifest.json").read_bytes())
             recall = {kind: MeasuredRecall(**values) for kind, values in raw.pop("recall").items()}
@@ -63,7 +66,7 @@ class IndexCache:
             return None
 
     def open(self, builder: IndexBuilder, vectors: Float32, available: Bool) -> Index | None:
-        """The index, with the rows that it does not hold searched exactly; None if it must be built."""
+        """Open the index, and search the rows that it does not hold exactly; None if it must be built."""
         built = self.read(builder.name)
         if built is None or not 0 < built.rows <= len(vectors):
             return None

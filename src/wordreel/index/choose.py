@@ -25,7 +25,7 @@ LARGER: tuple[tuple[float, str], ...] = (
 
 
 def builder_for(vectors: Float32) -> IndexBuilder | None:
-    """The back end for `vectors [n, experts, dim]`; None for the exact scan.
+    """Return the back end for `vectors [n, experts, dim]`; None for the exact scan.
 
     >>> import numpy as np
     >>> builder_for(np.zeros((10, 1, 4), np.float32)) is None

@@ -71,7 +71,7 @@ class GroupBest:
     rests: Sequence[Rest | None] | None = None  # by place; of each query, where more is known of it
 
     def rest(self, query: int, floor: float, items: int) -> Rest:
-        """What the group's other items may score, where those below the floor were left out.
+        """Return what the group's other items may score, where those below the floor were left out.
 
         Of a small group nothing is said: a bound near the results would hold for all groups.
         """
@@ -88,7 +88,7 @@ class GroupItems(Protocol):
     """Items of one pattern of available experts, searched by inner product."""
 
     def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
-        """The best items by ⟨q, v⟩ − penalty. Items below the `floor [q]` may be left out."""
+        """Return the best items by ⟨q, v⟩ − penalty; items below the `floor [q]` may be left out."""
         ...
 
 
@@ -179,7 +179,7 @@ class Running:
 
 
 def stack(running: Sequence[Running], k: int, rests: Sequence[Rest | None] | None = None) -> GroupBest:
-    """The best of every query together."""
+    """Stack the best of every query."""
     places = np.full((len(running), k), -1, np.int64)
     scores = np.full((len(running), k), -np.inf)
     for row, one in enumerate(running):
@@ -257,7 +257,7 @@ class GroupedIndex(FullVectorIndex):
 
 
 def own_queries(queries: QuerySample, pattern: Bool, full: FullVectors) -> Float32:
-    """Queries `[q, group's experts · dim]` for the items of a group."""
+    """Return queries `[q, group's experts · dim]` for the items of a group."""
     own = group_queries(queries.vectors, queries.weights, pattern)
     return own if full.columns is None else np.ascontiguousarray(own[:, full.columns])
 
@@ -272,7 +272,7 @@ def write_groups(folder: Path, available: Bool) -> None:
 
 
 def read_groups(folder: Path, vectors: Float32) -> Iterator[tuple[Bool, FullVectors]]:
-    """The groups that `write_groups` wrote, in its order. Raises ValueError if these are not of `vectors`."""
+    """Yield the groups that `write_groups` wrote, in its order; raise ValueError if not of `vectors`."""
     items, experts, dim = vectors.shape
     flat = vectors.reshape(items, experts * dim)
     layout = json.loads((folder / LAYOUT).read_text())
@@ -293,7 +293,7 @@ def read_groups(folder: Path, vectors: Float32) -> Iterator[tuple[Bool, FullVect
 
 
 def map_file(path: Path, dtype: type[np.generic], shape: tuple[int, ...]) -> NDArray[Any]:
-    """A whole file as a read-only array. Raises ValueError if it has another size."""
+    """Map a whole file as a read-only array; raise ValueError if it has another size."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if path.stat().st_size != size:
         raise ValueError(f"{path} has {path.stat().st_size} bytes instead of {size}")

@@ -303,7 +303,7 @@ def expressions(ranges: Int64) -> list[str]:
 
 
 def _any(terms: list[str]) -> str:
-    """The terms joined by "or" as a balanced tree: Milvus refuses expressions that are nested deeply."""
+    """Join terms by "or" as a balanced tree: Milvus refuses expressions that are nested deeply."""
     if len(terms) == 1:
         return terms[0]
     half = len(terms) // 2
@@ -311,7 +311,7 @@ def _any(terms: list[str]) -> str:
 
 
 def merge_found(parts: Sequence[Sequence[Sequence[tuple[int, float]]]], queries: int, k: int) -> Found:
-    """The best of the answers to several filters, for each query; of equal scores the lower id first."""
+    """Return the best of the answers to several filters, for each query; ties go to the lower id."""
     found = Found.empty(queries, k)
     for query in range(queries):
         hits = sorted((hit for part in parts for hit in part[query]), key=lambda hit: (-hit[1], hit[0]))[:k]
@@ -322,7 +322,7 @@ def merge_found(parts: Sequence[Sequence[Sequence[tuple[int, float]]]], queries:
 
 
 def explain(error: Exception, address: ServerAddress) -> IndexServerError:
-    """An error of the client as one that says what the user can do."""
+    """Return an error of the client as one that says what the user can do."""
     text = str(getattr(error, "message", "") or error).strip().partition("\n")[0]
     if address.password:
         text = text.replace(address.password, "***")

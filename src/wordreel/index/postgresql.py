@@ -226,7 +226,7 @@ class PostgreSQLServer:
         return self._do(work)
 
     def _graphs(self, connection: Any) -> set[int]:
-        """The patterns that have a graph."""
+        """Return the patterns that have a graph."""
         query = "SELECT indexname FROM pg_indexes WHERE tablename = %s AND indexdef LIKE '%%USING hnsw%%'"
         return {int(name.rpartition("_")[2]) for (name,) in connection.execute(query, (self._table,))}
 
@@ -268,7 +268,7 @@ class PostgreSQLServer:
 
 
 def select(table: str, code: int, width: int, graph: bool) -> str:
-    """The statement that searches one pattern: all of its rows, or candidates from its graph.
+    """Return the statement that searches one pattern: all of its rows, or candidates from its graph.
 
     `+ 0.0` keeps the planner from answering an exact search from a graph.
     """
@@ -285,18 +285,12 @@ def select(table: str, code: int, width: int, graph: bool) -> str:
 
 
 def multirange(ranges: Int64) -> str:
-    """
-    >>> multirange(np.array([[3, 4], [9, 9]]))
-    '{[3,4],[9,9]}'
-    """
+    """Write ranges as a multirange of PostgreSQL."""
     return "{" + ",".join(f"[{low},{high}]" for low, high in ranges.tolist()) + "}"
 
 
 def vector_text(vector: Float32) -> str:
-    """
-    >>> vector_text(np.array([0.5, -1], np.float32))
-    '[0.5,-1.0]'
-    """
+    """Write a vector as pgvector reads it."""
     return "[" + ",".join(map(str, vector.tolist())) + "]"
 
 
@@ -329,5 +323,5 @@ def copy_stream(clips: Int64, code: int, digests: Int64, biases: Float32, vector
 
 
 def _number(name: str) -> int:
-    """The key of an advisory lock."""
+    """Return the key of an advisory lock."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)

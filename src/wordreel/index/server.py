@@ -146,7 +146,7 @@ class ServerIndex(Index):
     def _merged(
         self, vectors: Float32, weights: Float32, k: int, parts: list[Int64], bias: Float32 | None
     ) -> Best:
-        """The best `k` of the clips that the server proposes for each query."""
+        """Return the best `k` of the clips that the server proposes for each query."""
         best = []
         for query in range(len(vectors)):
             clips = np.concatenate([part[query] for part in parts]) if parts else np.zeros(0, np.int64)
@@ -159,7 +159,7 @@ class ServerIndex(Index):
         return Best(rows, scores, [Rest(own, most) for own, most in zip(rows, least, strict=True)])
 
     def _ranked(self, vectors: Float32, weights: Float32, k: int, rows: Int64, bias: Float32 | None) -> Best:
-        """The best `k` of some rows, scored from the embeddings here."""
+        """Return the best `k` of some rows, scored from the embeddings here."""
         scores = self._local.scores(vectors, weights, rows)
         if bias is not None:
             scores = scores - bias[rows]
@@ -170,7 +170,7 @@ class ServerIndex(Index):
         return int((clips >= 0).sum()) - len(self._rows_of(clips))
 
     def _rows_of(self, clips: Int64) -> Int64:
-        """The rows of the clips that this index knows."""
+        """Return the rows of the clips that this index knows."""
         mine = self._embeddings.clips
         at = np.searchsorted(mine, clips, sorter=self._order)
         if not len(mine):
@@ -181,7 +181,7 @@ class ServerIndex(Index):
     # Biases
 
     def _slot(self, bias: Float32) -> _Slot:
-        """The slot that holds a bias, written first if none does."""
+        """Return the slot that holds a bias; write it first if none does."""
         known = self._slots.get(id(bias))
         if known is not None and known.bias is bias:
             return known

@@ -29,7 +29,7 @@ class Embeddings:
     available: Bool
 
     def batches(self, chosen: Int64) -> Iterator[Int64]:
-        """The chosen rows in batches of one pattern each."""
+        """Yield the chosen rows in batches of one pattern each."""
         size = max(1, BATCH_BYTES // max(1, 4 * self.vectors.shape[1] * self.vectors.shape[2]))
         for _, members in availability_groups(self.available[chosen]):
             rows = chosen[members]
@@ -102,18 +102,18 @@ def synchronise(
 
 
 def clips_digest(clips: Int64) -> str:
-    """A digest of a set of clip ids, whatever their order."""
+    """Return a digest of a set of clip ids, whatever their order."""
     return sha256(np.sort(clips).astype("<i8").tobytes()).hexdigest()[:32]
 
 
 def read_biases(server: VectorServer, clips: Int64) -> Float32:
-    """The biases `[n, SLOTS]` that the server has for these clips, NaN where it has none."""
+    """Return the biases `[n, SLOTS]` that the server has for these clips, NaN where it has none."""
     have = server.rows()
     return _aligned(have.biases, have.clips, clips)
 
 
 def _aligned(biases: Float32, clips: Int64, wanted: Int64) -> Float32:
-    """The biases of the wanted clips in their order, NaN for those that are not there."""
+    """Return the biases of the wanted clips in their order, NaN for those that are not there."""
     out = np.full((len(wanted), SLOTS), np.nan, np.float32)
     order = np.argsort(clips)
     at = np.searchsorted(clips, wanted, sorter=order)

@@ -36,7 +36,7 @@ def topk_ids(values: NDArray[Any], k: int) -> NDArray[np.int64]:
 
 
 def rank_nan_last(values: NDArray[Any]) -> NDArray[Any]:
-    """The values, -inf for what is not a number: damaged embeddings are not found, and hide no others.
+    """Return the values with -inf for NaN: damaged embeddings are not found, and hide no others.
 
     >>> rank_nan_last(np.array([0.5, np.nan])).tolist()
     [0.5, -inf]

@@ -60,11 +60,11 @@ class Marker:
         return cls(_stamp())
 
     def with_stamp(self, slot: int) -> Marker:
-        """This marker with a new stamp, so that nobody takes what is in the slot for what was."""
+        """Return this marker with a new stamp, so that nobody takes what is in the slot for what was."""
         return replace(self, stamps=(*self.stamps[:slot], _stamp(), *self.stamps[slot + 1 :]))
 
     def oldest_slot(self) -> int:
-        """A slot that holds nothing, or the one that was stamped first."""
+        """Return a slot that holds nothing, or the one that was stamped first."""
         return min(range(SLOTS), key=lambda slot: self.stamps[slot])
 
     def to_json(self) -> str:
@@ -163,11 +163,11 @@ class VectorServer(Protocol):
         ...
 
     def search(self, groups: Sequence[GroupSearch]) -> tuple[list[Found], Marker | None]:
-        """The answers of all groups, and the marker as it was during the searches or after them."""
+        """Return the answers of all groups, and the marker as it was during the searches or after them."""
         ...
 
     def describe(self) -> str:
-        """The engine and its version, for people."""
+        """Return the engine and its version, for people."""
         ...
 
     def drop(self) -> None:
@@ -178,7 +178,7 @@ class VectorServer(Protocol):
 
 
 def pattern_code(pattern: Bool) -> int:
-    """A pattern of available experts as a whole number.
+    """Return a pattern of available experts as a whole number.
 
     >>> pattern_code(np.array([True, False, True]))
     5
@@ -187,7 +187,7 @@ def pattern_code(pattern: Bool) -> int:
 
 
 def digests_of(vectors: Float32) -> Int64:
-    """A 64-bit digest of each row's bytes."""
+    """Return a 64-bit digest of each row's bytes."""
     rows = np.ascontiguousarray(vectors, "<f4").reshape(len(vectors), -1)
     return np.array(
         [
@@ -199,5 +199,5 @@ def digests_of(vectors: Float32) -> Int64:
 
 
 def _stamp() -> str:
-    """Unique, and in the order of time."""
+    """Return a stamp that is unique, and later than those before."""
     return f"{time.time_ns():020d}-{secrets.token_hex(4)}"

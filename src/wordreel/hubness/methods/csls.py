@@ -1,5 +1,6 @@
-"""Cross-domain similarity local scaling (CSLS): Conneau et al., "Word translation without parallel data",
-ICLR 2018, arXiv 1710.04087.
+"""Cross-domain similarity local scaling (CSLS).
+
+Conneau et al., "Word translation without parallel data", ICLR 2018, arXiv 1710.04087.
 
     η(q, v) = 2 s(q, v) − r(q) − r(v)
 

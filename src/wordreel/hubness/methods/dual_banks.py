@@ -1,5 +1,7 @@
-"""Dual-bank inverted softmax (DualIS): Wang et al., "Balance act: mitigating hubness in cross-modal
-retrieval with query and gallery banks", EMNLP 2023, arXiv 2310.11612.
+"""Dual-bank inverted softmax (DualIS).
+
+Wang et al., "Balance act: mitigating hubness in cross-modal retrieval with query and gallery banks", EMNLP
+2023, arXiv 2310.11612.
 
     η(q, v) = exp(β₁ s(q, v)) / Σⱼ exp(β₁ s(bⱼ, v)) · exp(β₂ s(q, v)) / Σᵢ exp(β₂ s(gᵢ, v))
 

@@ -1,5 +1,7 @@
-"""Dual softmax at test time (DSL): Cheng et al., "Improving video-text retrieval by multi-stream corpus
-alignment and dual softmax loss" (CAMoE), arXiv 2109.04290. **Transductive**: it needs all the test queries.
+"""Dual softmax at test time (DSL).
+
+Cheng et al., "Improving video-text retrieval by multi-stream corpus alignment and dual softmax loss"
+(CAMoE), arXiv 2109.04290. **Transductive**: it needs all the test queries.
 
     η(q, v) = s(q, v) · exp(β s(q, v)) / Σ over all test queries q' of exp(β s(q', v))
 

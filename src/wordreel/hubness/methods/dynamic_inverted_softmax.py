@@ -1,5 +1,7 @@
-"""Dynamic inverted softmax (DIS): Bogolin, Croitoru et al., "Cross modal retrieval with querybank
-normalisation" (QB-Norm), CVPR 2022, arXiv 2112.12777.
+"""Dynamic inverted softmax (DIS).
+
+Bogolin, Croitoru et al., "Cross modal retrieval with querybank normalisation" (QB-Norm), CVPR 2022, arXiv
+2112.12777.
 
     η(q, v) = inverted softmax   if argmaxᵥ s(q, v) ∈ A
               s(q, v)            otherwise,        A = ∪ⱼ top-kᵥ s(bⱼ, v)

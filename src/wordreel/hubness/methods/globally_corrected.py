@@ -1,5 +1,7 @@
-"""Globally corrected retrieval (GC): Dinu et al., "Improving zero-shot learning by mitigating the hubness
-problem", ICLR workshop 2015, arXiv 1412.6568.
+"""Globally corrected retrieval (GC).
+
+Dinu et al., "Improving zero-shot learning by mitigating the hubness problem", ICLR workshop 2015, arXiv
+1412.6568.
 
     η(q, v) = −(rankᵥ(q) − s(q, v)),    rankᵥ(q) = 1 + |{j : s(bⱼ, v) > s(q, v)}|
 

@@ -48,8 +48,9 @@ class InvertedSoftmax(Method):
 
 @dataclass(frozen=True)
 class TransductiveInvertedSoftmax(InvertedSoftmax):
-    """Inverted softmax over the test queries: the "basic inverted softmax during inference" that TS2-Net (Liu
-    et al. 2022), CAMoE and CLIP2TV report. **Transductive**: it needs all the test queries.
+    """Apply inverted softmax over the test queries. **Transductive**: it needs all of them.
+
+    The "basic inverted softmax during inference" that TS2-Net (Liu et al. 2022), CAMoE and CLIP2TV report.
 
         η(q, v) = exp(β s(q, v)) / Σ over all test queries q' of exp(β s(q', v))
 

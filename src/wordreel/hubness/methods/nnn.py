@@ -1,5 +1,7 @@
-"""Nearest neighbour normalisation (NNN): Chowdhury et al., "Nearest neighbor normalization improves
-multimodal retrieval", EMNLP 2024, arXiv 2410.24114.
+"""Nearest neighbour normalisation (NNN).
+
+Chowdhury et al., "Nearest neighbor normalization improves multimodal retrieval", EMNLP 2024, arXiv
+2410.24114.
 
     η(q, v) = s(q, v) − α · mean of the k largest bank similarities of v
 

@@ -1,5 +1,7 @@
-"""Sinkhorn normalisation, with one bank or two: Pan et al., "Hubness reduction with dual bank Sinkhorn
-normalization for cross-modal retrieval", ACM Multimedia 2025.
+"""Sinkhorn normalisation, with one bank or two.
+
+Pan et al., "Hubness reduction with dual bank Sinkhorn normalization for cross-modal retrieval", ACM
+Multimedia 2025.
 
 The bank's similarities are scaled to a plan with uniform marginals; an item's potential says how much it has
 to be held back. With inverse temperature β = 1/τ, starting from g = 0, `rounds` times:
@@ -125,8 +127,10 @@ class Sinkhorn(Method):
 
 @dataclass(frozen=True)
 class DualSinkhorn(Sinkhorn):
-    """Sinkhorn over the gallery and a bank of other items: `fit` takes `blocks [bank, items]` and `gallery
-    [bank, extra items]`, both with the same queries as rows."""
+    """Apply Sinkhorn over the gallery and a bank of other items.
+
+    `fit` takes `blocks [bank, items]` and `gallery [bank, extra items]`, both with the same queries as rows.
+    """
 
     name: ClassVar[str] = "dual-sinkhorn"
     banks: ClassVar[tuple[str, ...]] = (QUERIES, GALLERY)

@@ -90,7 +90,7 @@ class ExactIndex(Index):
         return rank_nan_last(divide(top, weights @ self._available[rows].T.astype(np.float32)))
 
     def _products(self, flat: Float32, rows: NDArray[np.int64]) -> Float32:
-        """Compute `[queries, rows]` some rows at a time: a copy of all of them would not fit into any cache."""
+        """Compute `[queries, rows]` some rows at a time: a copy of all would not fit into any cache."""
         top = np.empty((len(flat), len(rows)), np.float32)
         for start in range(0, len(rows), GATHERED):
             some = slice(start, start + GATHERED)

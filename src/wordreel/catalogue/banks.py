@@ -79,7 +79,7 @@ def list_banks(store: LibraryStore) -> list[BankRow]:
 
 
 def read_bank(store: LibraryStore, name: str) -> Bank:
-    """A bank with its queries; a BankError that lists the others if there is none."""
+    """Return a bank with its queries; raise a BankError that lists the others if there is none."""
     with store.catalogue.transaction(reading=True):
         row = store.catalogue.one("SELECT name, source, made_at FROM banks WHERE name = ?", name)
         if row is None:
@@ -170,7 +170,7 @@ def save_check(
 
 
 def read_check(store: LibraryStore, name: str, fingerprint: str) -> SavedCheck | None:
-    """The last check of a bank with a model, perhaps of an earlier revision."""
+    """Return the last check of a bank with a model, perhaps of an earlier revision."""
     row = store.catalogue.one(
         "SELECT bank, fingerprint, revision, passed, report, checked_at FROM bank_checks "
         "WHERE bank = ? AND fingerprint = ?",

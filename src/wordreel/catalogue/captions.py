@@ -13,7 +13,7 @@ Line = tuple[str, float | None, float | None]  # text, start, end
 def read_captions(
     catalogue: Catalogue, split: str | None = None, dataset: str | None = None, content: str | None = None
 ) -> list[CaptionRow]:
-    """The captions of one split, dataset or item (or of all), in order, of items that are still there."""
+    """Return the captions of one split, dataset or item (or of all), in order, of items still there."""
     rows = catalogue.rows(
         """SELECT content, text, start, end, split, dataset FROM captions c
            WHERE (? IS NULL OR split = ?) AND (? IS NULL OR dataset = ?) AND (? IS NULL OR content = ?)

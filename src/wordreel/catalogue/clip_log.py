@@ -1,5 +1,6 @@
-"""Which clips left the catalogue, in order: whoever reads a million embeddings goes on from the number seen
-last instead of comparing a million ids.
+"""Which clips left the catalogue, in order.
+
+Whoever reads a million embeddings goes on from the number seen last instead of comparing a million ids.
 
 Triggers keep the log current (`migrations/008_clip_log.sql`), whoever writes.
 """
@@ -22,7 +23,7 @@ class ClipChanges:
 
 
 def changes_since(catalogue: Catalogue, number: int) -> ClipChanges:
-    """What changed since the log stood at `number`."""
+    """Return what changed since the log stood at `number`."""
     with catalogue.transaction(reading=True):
         stands = _first(catalogue, "SELECT coalesce(max(number), 0) FROM removed_clips")
         removed = catalogue.rows("SELECT id FROM removed_clips WHERE number > ?", number)

@@ -32,7 +32,7 @@ class ClipBounds:
 
 
 def cut_clips(info: MediaInfo, shots: Sequence[Span] | None) -> list[ClipBounds]:
-    """The whole video first, then its moments in order, which cover it without gap or overlap.
+    """Return the whole video first, then its moments in order, which cover it without gap or overlap.
 
     >>> cut_clips(MediaInfo("video", "mp4", 30.0), [(0.0, 1.0), (1.0, 8.0), (8.0, 30.0)])[1]
     ClipBounds(start=0.0, end=8.0, whole=False, shot=0)
@@ -57,7 +57,7 @@ def cut_clips(info: MediaInfo, shots: Sequence[Span] | None) -> list[ClipBounds]
 
 
 def shots_of(track: Track | Absent | None, end: float) -> list[Span] | None:
-    """The shots of a video of `end` seconds, from the track of the shots expert; None without a track."""
+    """Return the shots of a video of `end` seconds from the track of the shots expert; None without one."""
     if not isinstance(track, Track):
         return None
     return list(find_shots(track.values, track.times[:, 0], end))

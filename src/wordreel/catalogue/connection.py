@@ -61,10 +61,12 @@ class Catalogue:
         return connection
 
     def close(self) -> None:
+        """Close the connection."""
         with self._lock:
             self._connection.close()
 
     def rows(self, sql: str, *values: Any) -> list[Row]:
+        """Return the rows of a statement."""
         with self._lock:
             try:
                 return self._connection.execute(sql, values).fetchall()
@@ -72,6 +74,7 @@ class Catalogue:
                 raise explain(error, self.path) from error
 
     def one(self, sql: str, *values: Any) -> Row | None:
+        """Return the first row of a statement; None where there is none."""
         rows = self.rows(sql, *values)
         return rows[0] if rows else None
 
@@ -84,6 +87,7 @@ class Catalogue:
                 raise explain(error, self.path) from error
 
     def run_many(self, sql: str, values: Iterable[Row]) -> None:
+        """Run a statement for each of these values."""
         with self._lock:
             try:
                 self._connection.executemany(sql, values)
@@ -162,7 +166,7 @@ def explain(error: sqlite3.Error | ValueError | OverflowError, path: Path) -> Li
 
 
 def disk_error(path: Path, error: OSError | str) -> DiskError:
-    """The error of a write that failed: for want of space, usually."""
+    """Return the error of a write that failed: for want of space, usually."""
     why = (error.strerror or str(error)) if isinstance(error, OSError) else error
     return DiskError(
         f"cannot write to {path}: {why}; everything added so far is saved",

@@ -31,7 +31,7 @@ def under_folder(folder: str) -> SqlCondition:
 
 
 def about_content(clause: str) -> Callable[[Any], SqlCondition]:
-    """A clause about a column of `contents`."""
+    """Return a clause about a column of `contents`."""
     return lambda value: (f"f.content IN (SELECT content FROM contents WHERE {clause})", (value,))  # noqa: S608
 
 
@@ -59,6 +59,7 @@ class FileConditions:
 
     @property
     def empty(self) -> bool:
+        """Return whether every file passes."""
         return not self.where and not self.moments
 
 

@@ -11,7 +11,7 @@ AT_ONCE = 900  # values in one statement; SQLite allows 999 at least
 
 
 def match_expression(terms: Sequence[str]) -> str:
-    """An FTS5 query for any of the terms as plain text, whatever characters they contain.
+    """Return an FTS5 query for any of the terms as plain text, whatever characters they contain.
 
     A term of several words is a phrase.
 
@@ -48,7 +48,7 @@ def find_lines(catalogue: Catalogue, terms: Sequence[str], limit: int) -> Matche
 
 
 def read_lines(catalogue: Catalogue, ids: Sequence[int]) -> dict[int, WordRow]:
-    """The lines with these ids that there are, in order: tags and notes, then words.
+    """Return the lines with these ids that there are, in order: tags and notes, then words.
 
     The expert of a tag is "tag", that of a note "note".
     """

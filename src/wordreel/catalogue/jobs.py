@@ -36,6 +36,7 @@ class Job:
 
     @property
     def ended(self) -> bool:
+        """Return whether the job has ended."""
         return self.state in ENDED
 
 
@@ -62,6 +63,7 @@ def add_job(store: LibraryStore, kind: str, title: str, request: dict[str, Any])
 
 
 def read_job(store: LibraryStore, number: int) -> Job | None:
+    """Read a job; None if there is none of this number."""
     row = store.catalogue.one(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", number)  # noqa: S608
     return _job(row) if row else None
 
@@ -81,7 +83,7 @@ def unfinished_jobs(store: LibraryStore) -> list[Job]:
 
 
 def last_ended_job(store: LibraryStore) -> int | None:
-    """The id of the job that ended last."""
+    """Return the id of the job that ended last."""
     row = store.catalogue.one("SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY ended_at DESC LIMIT 1")
     return row[0] if row else None
 
@@ -113,7 +115,7 @@ def claim_job(store: LibraryStore, server: str) -> Job | None:
 
 
 def job_of_another_server(store: LibraryStore, server: str) -> int | None:
-    """The id of a job that another server is running now."""
+    """Return the id of a job that another server is running now."""
     row = store.catalogue.one(
         "SELECT id FROM jobs WHERE state = ? AND claimed_by != ? AND renewed_at > ?",
         RUNNING,
@@ -133,6 +135,7 @@ def renew_claim(store: LibraryStore, number: int, server: str) -> bool:
 
 
 def is_claimed_by(store: LibraryStore, number: int, server: str) -> bool:
+    """Return whether a server runs this job now."""
     row = store.catalogue.one("SELECT claimed_by FROM jobs WHERE id = ?", number)
     return row is not None and row[0] == server
 
@@ -163,6 +166,7 @@ def cancel_job(store: LibraryStore, number: int) -> None:
 
 
 def save_progress(store: LibraryStore, number: int, progress: dict[str, Any]) -> None:
+    """Save how far a job is."""
     store.catalogue.run("UPDATE jobs SET progress = ? WHERE id = ?", json.dumps(progress), number)
 
 
@@ -173,6 +177,7 @@ def end_job(
     report: dict[str, Any] | None = None,
     error: str | None = None,
 ) -> None:
+    """Record how a job ended."""
     store.catalogue.run(
         "UPDATE jobs SET state = ?, report = ?, error = ?, ended_at = ? WHERE id = ?",
         state,

@@ -44,7 +44,7 @@ def count_videos(store: LibraryStore) -> tuple[int, float]:
 
 
 def files_of(store: LibraryStore, content: str) -> list[tuple[str, FileStamp]]:
-    """The path of every file that had this content when it was added, by path, and its stamp at that time."""
+    """Return the path and stamp of every file that had this content when it was added, by path."""
     rows = store.catalogue.rows(
         "SELECT path, size, mtime_ns, ctime_ns, inode FROM files WHERE content = ? ORDER BY path", content
     )

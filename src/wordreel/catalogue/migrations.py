@@ -34,7 +34,7 @@ def migrations() -> list[Migration]:
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """The version a catalogue is at; 0 for an empty one."""
+    """Return the version a catalogue is at; 0 for an empty one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 

@@ -23,6 +23,7 @@ class NamedContents:
 
     @classmethod
     def of(cls, files: Iterable[StoredFile]) -> NamedContents:
+        """Collect the names of files."""
         by_name: dict[str, str] = {}
         for file in files:
             path = Path(file.path)
@@ -31,5 +32,5 @@ class NamedContents:
         return cls(by_name)
 
     def find(self, name: str) -> str | None:
-        """The content of a name; of a path that is elsewhere, the content of its file name."""
+        """Return the content of a name; of a path that is elsewhere, the content of its file name."""
         return self.by_name.get(name) or self.by_name.get(Path(name).name)

@@ -31,7 +31,7 @@ LATEST = 100  # returned contents that are looked at when the next file is chose
 
 
 def quick_fingerprint(fingerprint: str) -> str:
-    """The fingerprint of an expert's track of key frames alone.
+    """Return the fingerprint of an expert's track of key frames alone.
 
     >>> quick_fingerprint("1f2e3d4c5b6a7988")
     'quick-1f2e3d4c5b6a7988'
@@ -40,6 +40,7 @@ def quick_fingerprint(fingerprint: str) -> str:
 
 
 def is_quick_track(fingerprint: str) -> bool:
+    """Return whether a fingerprint is that of a track of key frames."""
     return fingerprint.startswith(QUICK_PREFIX)
 
 
@@ -54,11 +55,12 @@ def is_quick(catalogue: Catalogue, content: str) -> bool:
 
 
 def mark_quick(catalogue: Catalogue, content: str) -> None:
+    """Record that a content has had the quick pass alone."""
     catalogue.run("INSERT OR IGNORE INTO quick_contents VALUES (?)", content)
 
 
 def mark_thorough(catalogue: Catalogue, content: str) -> None:
-    """The content has had the thorough pass; tracks of the quick one that it did not replace go.
+    """Record the thorough pass of a content; remove tracks of the quick one that it did not replace.
 
     Their words and the entry of what searches returned go with them.
     """
@@ -107,7 +109,7 @@ def note_returned(store: LibraryStore, contents: Iterable[str]) -> None:
 
 
 def latest_returned(catalogue: Catalogue) -> list[str]:
-    """The contents that searches returned and that wait for the thorough pass, the latest first."""
+    """Return the contents that searches returned and that wait for the thorough pass, the latest first."""
     rows = catalogue.rows(
         "SELECT content FROM returned_contents ORDER BY returned_at DESC, content LIMIT ?", LATEST
     )
@@ -133,9 +135,6 @@ def stretches(track: Track, end: float) -> list[Span]:
 
 
 def stretches_between(starts: Sequence[float], end: float) -> list[Span]:
-    """
-    >>> stretches_between([0.0, 4.0, 9.5], 12.0)
-    [(0.0, 4.0), (4.0, 9.5), (9.5, 12.0)]
-    """
+    """Return the stretches between key frames, the last until the end."""
     edges = [0.0, *(start for start in starts if 0.0 < start < end), end]
     return list(pairwise(edges))

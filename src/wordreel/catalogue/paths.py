@@ -13,7 +13,7 @@ IMPORTED = "dataset:"  # imported items have no file: their path is `dataset:NAM
 
 
 def canonical_path(path: str | os.PathLike[str]) -> str:
-    """The one spelling of a path: absolute, its parent resolved, its own name unchanged.
+    """Return the one spelling of a path: absolute, its parent resolved, its own name unchanged.
 
     A link to a file keeps its own name (it may be the only meaningful one); a link to a folder becomes that
     folder.
@@ -27,7 +27,7 @@ def canonical_path(path: str | os.PathLike[str]) -> str:
 
 
 def imported_path(dataset: str, item: str) -> str:
-    """The path of an item imported without a file; ids that no path can hold are escaped.
+    """Return the path of an item imported without a file; ids that no path can hold are escaped.
 
     >>> imported_path("MSVD", "vid12"), imported_path("LSMDC", "0001_Juno/a.b"), imported_path("X", "../y")
     ('dataset:MSVD/vid12', 'dataset:LSMDC/0001_Juno/a.b', 'dataset:X/%2E%2E%2Fy')
@@ -44,13 +44,13 @@ def is_imported(path: str) -> bool:
 
 
 def library_path(path: str | os.PathLike[str]) -> str:
-    """The one spelling of a path in the library: of a file, an imported item or an imported dataset."""
+    """Return the one spelling of a path in the library: of a file, an imported item or a dataset."""
     text = os.fspath(path)
     return text.rstrip("/") if is_imported(text) else canonical_path(path)
 
 
 def may_exist(path: str) -> bool:
-    """False only if a file is certainly gone: one in an unreadable folder may exist.
+    """Return False only if a file is certainly gone: one in an unreadable folder may exist.
 
     Imported items have no file that could be gone.
     """
@@ -82,12 +82,12 @@ def absent_folder(path: str) -> str | None:
 
 
 def to_blob(path: str | Path) -> bytes:
-    """A path as the catalogue stores it."""
+    """Return a path as the catalogue stores it."""
     return os.fsencode(path)
 
 
 def from_blob(path: bytes) -> str:
-    """A path from the catalogue."""
+    """Return a path from the catalogue."""
     try:
         return os.fsdecode(path)
     except TypeError:

@@ -22,6 +22,7 @@ class FileStamp:
     @classmethod
     def of(cls, status: os.stat_result) -> FileStamp:
         # Some file systems number files with 64 bits; SQLite's integers have 63 and a sign.
+        """Return the stamp of a file's status."""
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & (2**63 - 1))
 
 
@@ -74,6 +75,7 @@ class StoredClip:
 
     @property
     def clip(self) -> Clip:
+        """Return the clip as models see it."""
         return Clip(self.content, self.start, self.end, self.whole)
 
 

@@ -133,6 +133,7 @@ class LibraryStore:
         return self.catalogue.read_only
 
     def close(self) -> None:
+        """Close the catalogue."""
         self.catalogue.close()
 
     def __enter__(self) -> LibraryStore:
@@ -186,7 +187,7 @@ class LibraryStore:
     # Settings
 
     def setting(self, name: str) -> str | None:
-        """The value of a setting; None if it was never set."""
+        """Return the value of a setting; None if it was never set."""
         row = self.catalogue.one("SELECT value FROM settings WHERE name = ?", name)
         return str(row[0]) if row else None
 
@@ -212,6 +213,7 @@ class LibraryStore:
         return [StoredFile(from_blob(path), *rest) for path, *rest in rows]
 
     def file(self, path: str | os.PathLike[str]) -> StoredFile | None:
+        """Return the file at a path; None if it is not in the library."""
         row = self.catalogue.one(
             "SELECT path, content, size, mtime_ns, added_at FROM files WHERE path = ?",
             to_blob(library_path(path)),
@@ -241,6 +243,7 @@ class LibraryStore:
         ]
 
     def video(self, content: str) -> Video | None:
+        """Return a video with its paths; None if the library does not have it."""
         row = self.catalogue.one(
             f"SELECT size, {_ANALYSIS}, {_INFO} FROM contents c WHERE content = ?",  # noqa: S608
             content,
@@ -251,6 +254,7 @@ class LibraryStore:
         return Video(content, MediaInfo(*row[2:]), tuple(from_blob(p) for (p,) in paths), *row[:2])
 
     def info(self, content: str) -> MediaInfo | None:
+        """Return what is known of a content as media; None if the library does not have it."""
         row = self.catalogue.one(f"SELECT {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
         return MediaInfo(*row) if row else None
 
@@ -259,15 +263,15 @@ class LibraryStore:
         return self.catalogue.one("SELECT 1 FROM contents WHERE size = ? LIMIT 1", size) is not None
 
     def tracks(self, content: str | None = None) -> list[TrackRow]:
-        """The tracks of one content (or of all), without their values."""
+        """Return the tracks of one content (or of all), without their values."""
         return [_track(row) for row in self._select(_TRACK, "tracks", content)]
 
     def tracks_of(self, contents: Sequence[str]) -> list[TrackRow]:
-        """The same of several contents, in any order."""
+        """Return the track rows of several contents, unordered."""
         return [_track(row) for row in self._select_some(_TRACK, "tracks", contents)]
 
     def track(self, content: str, expert: str) -> Track | Absent | None:
-        """The output of one expert on one content; None if it was never run."""
+        """Return the output of one expert on one content; None if it was never run."""
         row = self.catalogue.one(
             "SELECT hash, reason FROM tracks WHERE content = ? AND expert = ?", content, expert
         )
@@ -304,7 +308,7 @@ class LibraryStore:
         return [{name: held[one][name] for name in experts if name in held[one]} for one in contents]
 
     def clips(self, content: str | None = None) -> list[StoredClip]:
-        """The clips of one content (or of all that have a file), in order of id."""
+        """Return the clips of one content (or of all that have a file), in order of id."""
         chosen, values = ("c.content = ?", (content,)) if content else ("1", ())
         rows = self.catalogue.rows(
             f"SELECT {_CLIP} FROM clips c WHERE {chosen} AND {_HAS_FILE} ORDER BY id",  # noqa: S608
@@ -313,11 +317,12 @@ class LibraryStore:
         return [_clip(row) for row in rows]
 
     def clip(self, clip: int) -> StoredClip | None:
+        """Return a clip by its id; None if there is none."""
         row = self.catalogue.one(f"SELECT {_CLIP} FROM clips WHERE id = ?", clip)  # noqa: S608
         return _clip(row) if row else None
 
     def clips_by_id(self, ids: Sequence[int]) -> list[StoredClip]:
-        """The clips with these ids that there are, in any order."""
+        """Return the clips with these ids that there are, in any order."""
         found: list[StoredClip] = []
         for start in range(0, len(ids), VALUES_AT_ONCE):
             some = ids[start : start + VALUES_AT_ONCE]
@@ -352,7 +357,7 @@ class LibraryStore:
         return full_text.find_lines(self.catalogue, terms, limit)
 
     def read_lines(self, ids: Sequence[int]) -> dict[int, WordRow]:
-        """The lines with these ids (`find_lines`) that there are, tags and notes first."""
+        """Return the lines with these ids (`find_lines`) that there are, tags and notes first."""
         return full_text.read_lines(self.catalogue, ids)
 
     def captions(
@@ -362,12 +367,14 @@ class LibraryStore:
         return read_captions(self.catalogue, split, dataset, content)
 
     def failures(self) -> list[Failure]:
+        """Return the files that could not be added, by path."""
         rows = self.catalogue.rows(
             "SELECT path, reason, size, mtime_ns, failed_at FROM failures ORDER BY path"
         )
         return [Failure(from_blob(path), *rest) for path, *rest in rows]
 
     def stats(self) -> Stats:
+        """Count what the library holds."""
         kinds = {
             k: (n, s)
             for k, n, s in self.catalogue.rows(
@@ -403,7 +410,7 @@ class LibraryStore:
         return {str(name) for (name,) in self.catalogue.rows("SELECT DISTINCT expert FROM tracks")}
 
     def track_dims(self) -> dict[str, set[int]]:
-        """The feature dimensions of every expert with tracks; more than one after an expert changed."""
+        """Return the feature dimensions of every expert with tracks; several after an expert changed."""
         dims: dict[str, set[int]] = {}
         query = "SELECT DISTINCT expert, dim FROM tracks WHERE state = 'present'"
         for expert, dim in self.catalogue.rows(query):
@@ -434,19 +441,19 @@ class LibraryStore:
         return int(row[0]) if row else 0
 
     def only_imported(self) -> int:
-        """The number of items if all were imported from datasets; 0 if any is a file, or there is none."""
+        """Return the number of items if all were imported from datasets, 0 otherwise."""
         low, high = IMPORTED.encode(), IMPORTED.encode() + b"\xff"
         if self.catalogue.one("SELECT 1 FROM files WHERE path < ? OR path >= ? LIMIT 1", low, high):
             return 0
         return self._count("files")
 
     def data_version(self) -> int:
-        """Changes whenever another connection has written to the catalogue."""
+        """Return a number that changes when another connection writes to the catalogue."""
         row = self.catalogue.one("PRAGMA data_version")
         return int(row[0]) if row else 0
 
     def version(self) -> tuple[int, int]:
-        """Changes whenever this store or anybody else has written to the catalogue."""
+        """Return numbers that change when this store or anybody else writes to the catalogue."""
         return self.data_version(), self.catalogue.changes()
 
     # Removing

@@ -45,7 +45,7 @@ def rank_captions(
     norm: str = "none",
     beta: float | None = None,
 ) -> list[CaptionMatch]:
-    """The captions that fit a video best, best first; of equals the earlier one."""
+    """Return the captions that fit a video best, best first; of equals the earlier one."""
     _check(texts, limit, norm)
     queries = _encode(searcher, texts)
     items = _similarities(queries, video)  # [captions, clips]
@@ -108,7 +108,7 @@ def _normalised(
     norm: str,
     beta: float | None,
 ) -> tuple[Float64, str]:
-    """The video's row of scores, corrected by how the captions fit the library's other videos."""
+    """Return the video's row of scores, corrected by how the captions fit the library's other videos."""
     bank = query_rows(video_bank(searcher, video, queries), Direction.VIDEO_TO_TEXT)
     method = _method(norm, beta, bank)
     row = query_rows(plain[:, None], Direction.VIDEO_TO_TEXT)
@@ -142,7 +142,7 @@ def video_bank(searcher: Searcher, video: VideoQuery, queries: Sequence[QueryEmb
 
 
 def _method(norm: str, beta: float | None, bank: Float32) -> Method:
-    """The method with its β: as given, or chosen on the bank without labels."""
+    """Return the method with its β: as given, or chosen on the bank without labels."""
     if "beta" not in METHODS[norm].__dataclass_fields__:
         if beta is not None:
             raise QueryError(f"{norm!r} has no beta; leave it out")

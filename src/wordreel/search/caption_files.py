@@ -24,7 +24,7 @@ KEYS = ("caption", "text", "sentence")
 
 
 def read_texts(address: str) -> list[str]:
-    """The captions of a file in their order, each once."""
+    """Return the captions of a file in their order, each once."""
     path = Path(address).expanduser()
     ending = path.suffix.lower()
     if json_address.is_json_address(address):

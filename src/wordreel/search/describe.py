@@ -22,7 +22,7 @@ STRONGEST = 3  # labels per expert
 
 
 def describe(store: LibraryStore, path: Path, weights: WeightStore) -> dict[str, Any]:
-    """The facts, expert results, clips, captions and words of one file."""
+    """Return the facts, expert results, clips, captions and words of one file."""
     file = store.file(path)
     video = store.video(file.content) if file else None
     if file is None or video is None:
@@ -58,7 +58,7 @@ def _expert(store: LibraryStore, row: TrackRow, weights: WeightStore) -> dict[st
 
 
 def _labels(expert: str, track: Track, weights: WeightStore) -> Sequence[str]:
-    """What stands out of a whole track: concepts, or the classes of an expert that has some."""
+    """Return what stands out of a whole track: concepts, or the classes of an expert that has some."""
     if expert == EYES:
         return Joint(weights).standing_out(track)[:STRONGEST]
     if expert not in registry.RECOGNISING:

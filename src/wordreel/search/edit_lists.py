@@ -24,7 +24,7 @@ Schema = dict[str, Any]
 
 
 def edl(moments: Sequence[ListedMoment]) -> str:
-    """The list as text.
+    """Return the list as text.
 
     Raises:
         QueryError: There are more moments than an EDL can number.
@@ -58,12 +58,12 @@ def _channels(moment: ListedMoment) -> str:
 
 
 def base_of(rate: Fraction) -> int:
-    """The frames in one second of timecode."""
+    """Return the frames in one second of timecode."""
     return max(1, round(rate))
 
 
 def frame_at(seconds: float, rate: Fraction) -> int:
-    """The number of the frame nearest to a time.
+    """Return the number of the frame nearest to a time.
 
     >>> frame_at(10.01, Fraction(30000, 1001))
     300
@@ -72,7 +72,7 @@ def frame_at(seconds: float, rate: Fraction) -> int:
 
 
 def timecode(frame: int, rate: Fraction) -> str:
-    """A frame's number as hours, minutes, seconds and frames, none dropped.
+    """Return a frame's number as hours, minutes, seconds and frames, none dropped.
 
     >>> timecode(1800, Fraction(30000, 1001)), timecode(25 * 3600 + 7, Fraction(25))
     ('00:01:00:00', '01:00:00:07')
@@ -85,7 +85,7 @@ def timecode(frame: int, rate: Fraction) -> str:
 
 
 def otio(moments: Sequence[ListedMoment]) -> str:
-    """The timeline as JSON."""
+    """Return the timeline as JSON."""
     tracks = [
         _track("Video", [_item(moment, moment.pictures) for moment in moments]),
         _track("Audio", [_item(moment, moment.sound) for moment in moments]),
@@ -106,7 +106,7 @@ def _track(kind: str, children: list[Schema]) -> Schema:
 
 
 def _item(moment: ListedMoment, there: bool) -> Schema:
-    """A clip, or a gap of its length where the file has no such stream."""
+    """Return a clip, or a gap of its length where the file has no such stream."""
     first = frame_at(moment.start, moment.rate)
     length = max(1, frame_at(moment.end, moment.rate) - first)
     if not there:

@@ -53,7 +53,7 @@ def explain_items(
 
 
 def evidence_of(searcher: Searcher, rows: Sequence[int]) -> list[Evidence]:
-    """What the model explains items with: read from their tracks once."""
+    """Return what the model explains items with: read from their tracks once."""
     known = searcher.evidence.get_many(rows)
     new = [row for row, evidence in known.items() if evidence is None]
     if new:
@@ -78,7 +78,7 @@ def expert_reasons(
     available: Bool,
     recognised: Sequence[Explanation],
 ) -> list[list[Reason]]:
-    """What each expert recognised in each clip, and its share of the similarity, w a ⟨q, v⟩ / Σ w a.
+    """Return what each expert recognised in each clip, and its share of the similarity, w a ⟨q, v⟩ / Σ w a.
 
     `cosines [clips, experts]` are ⟨q, v⟩, `available [clips, experts]` is a.
     """
@@ -96,11 +96,12 @@ def expert_reasons(
 
 
 def strongest_first(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """Sort reasons by their shares."""
     return tuple(sorted(reasons, key=lambda reason: -reason.share))
 
 
 def with_required(store: LibraryStore, query: Query, results: Results[Hit]) -> Results[Hit]:
-    """The same hits; the people and tags that each had to have (`hits.REQUIRED`) are its first reasons."""
+    """Return the same hits, whose required people and tags (`hits.REQUIRED`) are their first reasons."""
     if query.filters.lasting or not results.hits:
         return results
     names = [("tag", tag) for tag in query.filters.tags] + [("person", name) for name in query.filters.people]
@@ -115,7 +116,7 @@ def with_required(store: LibraryStore, query: Query, results: Results[Hit]) -> R
 
 
 def _when(hit: Hit, moments: Sequence[MomentRow]) -> tuple[float, float] | None:
-    """The first of the moments that overlaps a hit."""
+    """Return the first of the moments that overlaps a hit."""
     times = [
         (one.start, one.end)
         for one in moments

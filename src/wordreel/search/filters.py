@@ -154,7 +154,7 @@ class FilterArguments(TypedDict, total=False):
 
 
 def _real_path(folder: str | PathLike[str]) -> str:
-    """The one spelling of a folder; of imported items, the dataset they came from."""
+    """Return the one spelling of a folder; of imported items, the dataset they came from."""
     if is_imported(str(folder)):
         return str(folder)
     try:

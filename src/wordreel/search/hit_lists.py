@@ -43,7 +43,7 @@ def csv_table(moments: Sequence[ListedMoment]) -> str:
 
 
 def cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula.
+    """Return a text that no spreadsheet takes for a formula.
 
     >>> cell("=1+1"), cell("a=b")
     ("'=1+1", 'a=b')
@@ -52,7 +52,7 @@ def cell(text: str) -> str:
 
 
 def m3u(moments: Sequence[ListedMoment]) -> str:
-    """The playlist as UTF-8 text; files are URLs, so that no name can break a line."""
+    """Return the playlist as UTF-8 text; files are URLs, so that no name can break a line."""
     lines = ["#EXTM3U"]
     for moment in moments:
         title = f"{moment.name} ({moment.comment})" if moment.comment else moment.name
@@ -82,7 +82,7 @@ FORMATS = {
 
 
 def write_hits(store: LibraryStore, hits: Iterable[Hit], form: str) -> str:
-    """A list of hits in one of `FORMATS`.
+    """Return a list of hits in one of `FORMATS`.
 
     Raises:
         QueryError: There is no such format, or it cannot hold so many hits.

@@ -33,7 +33,9 @@ class Reason:
 
 
 def within(why: Iterable[Reason], start: float, end: float) -> tuple[Reason, ...]:
-    """The reasons of a moment, with times inside it: those of words that begin before it start with it.
+    """Return the reasons of a moment, with times inside it.
+
+    Those of words that begin before it start with it.
 
     A reason of a whole video may lie elsewhere in it; it loses its time.
 
@@ -194,7 +196,7 @@ def hit_of(
     why: Iterable[Reason],
     **more: Any,
 ) -> AnyHit:
-    """The hit, of this kind, for the moment of a file to display; `more` are its other fields."""
+    """Return the hit, of this kind, for the moment of a file to display; `more` are its other fields."""
     return kind(
         why=within(why, moment.start, moment.end),
         path=Path(record.path),

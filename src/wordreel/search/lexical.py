@@ -41,7 +41,7 @@ STOP_WORDS = frozenset(
 
 
 def terms_of(text: str) -> list[str]:
-    """The words of a query worth looking up, in order, once each.
+    """Return the words of a query worth looking up, in order, once each.
 
     >>> terms_of("Which platform does the train to Vienna leave from?")
     ['platform', 'train', 'vienna', 'leave']
@@ -90,10 +90,12 @@ class TermMatches:
 
     @property
     def nbytes(self) -> int:
+        """Return the memory of the arrays, about."""
         return self.ids.nbytes + self.of.nbytes + self.items.nbytes + OBJECT_BYTES
 
     @classmethod
     def find(cls, snapshot: LibrarySnapshot, term: str) -> TermMatches:
+        """Look a term up."""
         lines = snapshot.store.find_lines([term], MOST_LINES)
         of = snapshot.video_numbers_of(lines.contents)
         items = snapshot.overlapping_rows(of, lines.starts, lines.ends)
@@ -115,15 +117,17 @@ class LexicalMatches:
     literal: TermMatches
 
     def of(self, rows: Int64) -> Float32:
-        """The bonus of each of these gallery rows, 0 where there is none."""
+        """Return the bonus of each of these gallery rows, 0 where there is none."""
         if not len(self.items):
             return np.zeros(len(rows), np.float32)
         at = np.minimum(np.searchsorted(self.items, rows), len(self.items) - 1)
         return np.where(self.items[at] == rows, self.values[at], np.float32(0))
 
     def best_line(self, snapshot: LibrarySnapshot, row: int, moment: StoredClip) -> WordRow | None:
-        """The line of an item, in the moment of it that is displayed if there is one, that contains the most
-        query terms; None if it is gone since."""
+        """Return the line of an item that contains the most query terms; None if it is gone since.
+
+        A line in the moment of it that is displayed comes first.
+        """
         video = snapshot.video[row]
         matches = [*self.terms.values(), self.literal]
         counts = Counter(line for term in matches for line in term.ids[term.of == video].tolist())
@@ -143,7 +147,7 @@ def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
 
 
 def item_bonus(snapshot: LibrarySnapshot, terms: Mapping[str, TermMatches]) -> tuple[Int64, Float32]:
-    """The gallery rows of all items in which some query term is spoken or on screen, and their bonus."""
+    """Return the gallery rows of items in which some query term is spoken or on screen, and their bonus."""
     counts = {term: matches.videos for term, matches in terms.items()}
     holding = {term: matches.items for term, matches in terms.items() if len(matches.items)}
     if not holding:

@@ -29,7 +29,7 @@ AT_ONCE = 256  # clips of the query searched for together
 
 
 def find_look_alikes(searcher: Searcher, video: VideoQuery, query: Query) -> Results[Hit]:
-    """The videos most like another, best first.
+    """Return the videos most like another, best first.
 
     A video of the library is left out of its own look-alikes, under any name. A picture from outside that the
     library holds too, byte for byte, comes first.
@@ -71,7 +71,7 @@ class LikePair:
 
 
 def best_pairs(searcher: Searcher, video: VideoQuery, allowed: Bool, count: int) -> list[LikePair]:
-    """The best pair of each of the `count` best videos, best first; of equals the lower row and clip.
+    """Return the best pair of each of the `count` best videos, best first; of equals the lower row and clip.
 
     Every clip of the query is searched for, deeper until no item that was not seen can be among the best.
     """
@@ -92,8 +92,10 @@ def best_pairs(searcher: Searcher, video: VideoQuery, allowed: Bool, count: int)
 def _search_clips(
     searcher: Searcher, video: VideoQuery, allowed: Bool, depth: int
 ) -> tuple[list[LikePair], float]:
-    """The `depth` best items of every clip of the query that can be compared with it, best first, each with
-    its best clip, and the score that no other item exceeds."""
+    """Return the best items of every clip of the query, and the score that no other item exceeds.
+
+    The `depth` best for each clip that can be compared with it, best first, each with its best clip.
+    """
     index, available = searcher.snapshot.index, searcher.snapshot.gallery.available
     weights = mixture_weights(searcher.model)
     best: dict[int, LikePair] = {}

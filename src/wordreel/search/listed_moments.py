@@ -37,6 +37,7 @@ class ListedMoment:
 
     @property
     def name(self) -> str:
+        """Return the name of the file."""
         return printable_text(PurePath(self.path).name)
 
     @property
@@ -52,7 +53,7 @@ class ListedMoment:
 
 
 def moments_of(store: LibraryStore, hits: Iterable[Hit]) -> list[ListedMoment]:
-    """The moments of some hits, in order."""
+    """Return the moments of some hits, in order."""
     listed: list[ListedMoment] = []
     for hit in hits:
         info = store.info(hit.content)
@@ -96,6 +97,6 @@ def exact_rate(rate: float) -> Fraction:
 
 
 def timeline_rate(moments: Sequence[ListedMoment]) -> Fraction:
-    """The rate that most moments have; of equals the first."""
+    """Return the rate that most moments have; of equals the first."""
     rates = Counter(moment.rate for moment in moments if moment.pictures and moment.kind != "image")
     return rates.most_common(1)[0][0] if rates else UNKNOWN_RATE

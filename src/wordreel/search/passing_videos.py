@@ -46,6 +46,7 @@ class PassingVideos:
 
     @classmethod
     def of(cls, snapshot: LibrarySnapshot, filters: Filters) -> PassingVideos:
+        """Return the videos that pass some filters."""
         conditions = filters.conditions
         # The snapshot caches the result: a strong reference back would hold its mapped files, deleted ones
         # too, until the garbage collector runs.
@@ -106,7 +107,7 @@ def allowed_items(
 
 
 def _said_or_shown(snapshot: LibrarySnapshot, words: str) -> Int64:
-    """The items in which all these words are said or shown in order."""
+    """Return the items in which all these words are said or shown in order."""
     phrase = literal_phrase(words)
     return snapshot.term_matches([phrase])[phrase].items
 
@@ -128,7 +129,7 @@ def _standing(search: TextSearch, rows: Int64) -> Float64:
 
 
 def _wholes_of(snapshot: LibrarySnapshot, rows: Int64) -> Int64:
-    """The whole videos of some items: they hold what the items show."""
+    """Return the whole videos of some items: they hold what the items show."""
     video, whole = snapshot.columns.video, snapshot.columns.clips["whole"] != 0
     return np.flatnonzero(whole & _mask(len(snapshot.columns.contents), video[rows])[video])
 

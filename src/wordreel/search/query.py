@@ -178,7 +178,7 @@ class Query:
 
     @classmethod
     def build(cls, text: str | None = None, **arguments: Unpack[QueryArguments]) -> Query:
-        """A query from flat arguments: those named as fields of `Filters` become its filters.
+        """Return a query from flat arguments: those named as fields of `Filters` become its filters.
 
         >>> Query.build("a dog", kind="video", limit=3).filters.kind
         'video'
@@ -208,7 +208,7 @@ class Query:
 
 
 def check_text(text: str, field: str = "text") -> str:
-    """The words of a text query without the spaces around them."""
+    """Return the words of a text query without the spaces around them."""
     words = text.strip()
     if not words:
         raise QueryError("the query is empty; say what to look for", field=field)
@@ -218,6 +218,7 @@ def check_text(text: str, field: str = "text") -> str:
 
 
 def check_limit(limit: int, what: str = "results") -> None:
+    """Refuse a limit that is out of range."""
     if limit < 1:
         raise QueryError(f"cannot show {limit} {what}; ask for 1 or more", field="limit")
 
@@ -241,13 +242,14 @@ def check_norm(name: str) -> None:
 
 
 def needs_confidence() -> QueryError:
+    """Return the error for a confidence that no bank can tell."""
     from wordreel.catalogue.banks import BUILD_A_BANK
 
     return QueryError("a minimum confidence needs a query bank of at least 100 queries", BUILD_A_BANK)
 
 
 def question_fields() -> list[Field[Any]]:
-    """The fields of `Query` and of its filters, flat, in the order of the help."""
+    """Return the fields of `Query` and of its filters, flat, in the order of the help."""
     ranked = [one for one in fields(Query) if METADATA in one.metadata]
     asks = [one.name for one in ranked].index("norm")
     return [*ranked[:asks], *fields(Filters), *ranked[asks:]]

@@ -1,5 +1,7 @@
-"""What is written among the words of a query: `tag:beach`, `person:"Anna Lee"`, names of people, phrases in
-quotes (`"to Vienna"`) and exclusions (`-race`, `without a car`, `not a dog`).
+"""What is written among the words of a query.
+
+Terms (`tag:beach`, `person:"Anna Lee"`), names of people, phrases in quotes (`"to Vienna"`) and exclusions
+(`-race`, `without a car`, `not a dog`).
 
 A name that the owner gave to a person is a filter wherever it stands in the words, unless it is in quotes: a
 search for Anna dancing looks for dancing in the moments that show Anna.
@@ -85,7 +87,7 @@ def _check_people(known: PeopleManager, names: Sequence[str]) -> None:
 
 
 def split_terms(text: str, names: Sequence[str] = ()) -> tuple[str, list[str], list[str]]:
-    """The words of a query without its terms, its tags and its people.
+    """Return the words of a query without its terms, its tags and its people.
 
     >>> split_terms('dogs tag:beach person:"Anna Lee" run')
     ('dogs run', ['beach'], ['Anna Lee'])

@@ -43,7 +43,7 @@ class VideoSample:
 
 
 def draw_sample(snapshot: LibrarySnapshot, most: int | None = None) -> VideoSample:
-    """The sample of a snapshot, of at most `ROWS` items or so many."""
+    """Return the sample of a snapshot, of at most `ROWS` items or so many."""
     limit = most or ROWS
     order, starts = snapshot.segments
     videos = len(starts) - 1
@@ -69,7 +69,9 @@ def draw_sample(snapshot: LibrarySnapshot, most: int | None = None) -> VideoSamp
 
 
 def mix(numbers: Int64) -> NDArray[np.uint64]:
-    """A hash of whole numbers in which every bit counts: the finaliser of SplitMix64 (Steele et al., 2014).
+    """Hash whole numbers so that every bit counts.
+
+    The finaliser of SplitMix64 (Steele et al., 2014).
 
     >>> [hex(value) for value in mix(np.array([0, 1])).tolist()]
     ['0x0', '0x5692161d100b05e5']

@@ -14,14 +14,17 @@ class Rescorer(Protocol):
     """A method that cannot be folded into one number per item scores candidates instead."""
 
     def __call__(self, scores: Float32, rows: Int64) -> Float64:
-        """New scores `[queries, len(rows)]` of some items from their plain ones."""
+        """Return new scores `[queries, len(rows)]` of some items from their plain ones."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class RivalScores:
-    """What competes for a query: the plain scores `[m]` of the best items, by row, of a sample of videos, and
-    the plain scores of the best videos of all."""
+    """Hold what competes for a query.
+
+    The plain scores `[m]` of the best items, by row, of a sample of videos, and the plain scores of the best
+    videos of all.
+    """
 
     scores: Float32
     rows: Int64
@@ -60,6 +63,7 @@ class Note:
         return f"{self.message}; {self.next_step.for_command_line()}" if self.next_step else self.message
 
     def for_page(self) -> str:
+        """Return the note in words of the page."""
         return f"{self.message}; {self.next_step.for_page()}" if self.next_step else self.message
 
 

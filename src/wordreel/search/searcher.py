@@ -56,7 +56,8 @@ class ChooseScoring(Protocol):
         bank: str | None,
         beta: float | None,
         on_progress: ProgressCallback | None,
-    ) -> Scoring: ...
+    ) -> Scoring:
+        """Return the scoring."""
 
 
 def plain_scoring(
@@ -66,7 +67,7 @@ def plain_scoring(
     beta: float | None,
     on_progress: ProgressCallback | None,
 ) -> Scoring:
-    """The scoring of a searcher that has no query banks."""
+    """Return the scoring of a searcher that has no query banks."""
     if norm not in (AUTO, PLAIN.label):
         raise BankError(f"the normalisation {norm!r} needs a query bank", BUILD_A_BANK)
     return Scoring()
@@ -118,18 +119,19 @@ class Searcher:
         server: ServerAddress | None = None,
         resident: bool = False,
     ) -> Searcher:
-        """A searcher over the library as it is now; a vector server finds the candidates if one is given.
+        """Open the library as it is now; a vector server finds the candidates if one is given.
 
         A `resident` one, in a program that answers many queries, uses a GPU if there is one.
         """
         return cls(LibrarySnapshot.take(store, model, server, resident), model, choose, analyse)
 
     def with_new_banks(self) -> Searcher:
-        """The same snapshot with its scorings chosen again: for when the query banks have changed."""
+        """Return the same snapshot with its scorings chosen again: for when the query banks have changed."""
         return replace(self, _scorings=LRUCache(CACHED_SCORINGS), _lock=threading.Lock())
 
     @property
     def store(self) -> LibraryStore:
+        """Return the library that is searched."""
         return self.snapshot.store
 
     def __len__(self) -> int:
@@ -198,7 +200,7 @@ class Searcher:
         beta: float | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> Scoring:
-        """The scoring for a norm, bank and beta; chosen and fitted once."""
+        """Return the scoring for a norm, bank and beta; chosen and fitted once."""
         key = (norm, bank, beta)
         known = self._scorings.get(key)
         if known is None:
@@ -210,7 +212,7 @@ class Searcher:
         return known
 
     def _compared(self, query: Query, on_progress: ProgressCallback | None) -> Scoring:
-        """What to compare plain ranking with: as the query says, and not plain if it says "auto"."""
+        """Return the scoring to compare plain ranking with: as the query says, and not plain for "auto"."""
         chosen = self.scoring(query.norm, query.bank, query.beta, on_progress)
         if query.norm != AUTO or chosen.norm is not PLAIN:
             return chosen
@@ -224,7 +226,7 @@ class Searcher:
         return self.with_words(words, self.model.encode(words))
 
     def with_words(self, texts: Sequence[str], embeddings: Sequence[QueryEmbedding]) -> list[EncodedText]:
-        """Encoded texts, looked up among the spoken and on-screen words."""
+        """Return encoded texts, looked up among the spoken and on-screen words."""
         for embedding, text in zip(embeddings, texts, strict=True):
             if not (np.isfinite(embedding.vectors).all() and np.isfinite(embedding.weights).all()):
                 raise WeightsCorrupt(
@@ -237,7 +239,7 @@ class Searcher:
         ]
 
     def encode_video(self, video: VideoMoment) -> VideoQuery:
-        """A video as a query: from stored tracks, or analysed now if the library does not have it."""
+        """Return a video as a query: from stored tracks, or analysed now if the library does not have it."""
         from wordreel.search.video_query import encode_video
 
         return encode_video(self.store, self.model, video, self.analyse)

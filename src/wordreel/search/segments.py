@@ -13,7 +13,7 @@ Scores = NDArray[np.floating[Any]]
 
 
 def take_segments(members: Int64, edges: Int64, chosen: Int64) -> tuple[Int64, Int64]:
-    """The members of some segments in one array, and where each of these starts.
+    """Return the members of some segments in one array, and where each of these starts.
 
     `edges` are where each segment of `members` starts and the last one ends.
 
@@ -28,7 +28,9 @@ def take_segments(members: Int64, edges: Int64, chosen: Int64) -> tuple[Int64, I
 
 
 def distinct(values: NDArray[np.integer[Any]]) -> Int64:
-    """The values, each once, in order. NumPy's `unique` would import masked arrays at the first search.
+    """Return the values, each once, in order.
+
+    NumPy's `unique` would import masked arrays at the first search.
 
     >>> distinct(np.array([3, 1, 3])).tolist()
     [1, 3]
@@ -54,13 +56,13 @@ def _first_of_equals(ordered: NDArray[np.integer[Any]]) -> Bool:
 
 
 def segment_max(values: Scores, starts: Int64) -> Scores:
-    """The maximum of each segment, along the last axis."""
+    """Return the maximum of each segment, along the last axis."""
     best: Scores = np.maximum.reduceat(values, starts, axis=-1)
     return best
 
 
 def segment_argmax(values: Scores, starts: Int64) -> tuple[Scores, Int64]:
-    """The maximum of each segment, along the last axis, and its position, the first of equals.
+    """Return the maximum of each segment, along the last axis, and its position, the first of equals.
 
     >>> [found.tolist() for found in segment_argmax(np.array([1.0, 3.0, 3.0, 0.0, 0.0]), np.array([0, 3]))]
     [[3.0, 0.0], [1, 3]]

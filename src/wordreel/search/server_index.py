@@ -47,7 +47,7 @@ class IndexStatus:
 
 
 def chosen_server(store: LibraryStore, override: str | None = None) -> ServerAddress | None:
-    """The server that searches: as `--index` says, or as the library remembers; None searches here."""
+    """Return the server that searches: as `--index` says, or as the library remembers; None searches here."""
     text = override if override is not None else store.setting(ADDRESS)
     return None if text in (None, LOCAL) else parse_address(str(text))
 
@@ -58,7 +58,7 @@ def remember_server(store: LibraryStore, address: ServerAddress | None) -> None:
 
 
 def connect(address: ServerAddress, store: LibraryStore, model: Model) -> VectorServer:
-    """The table of a library and a model on a server; nothing is sent yet."""
+    """Return the table of a library and a model on a server; nothing is sent yet."""
     from wordreel.index.vector_server import Layout
     from wordreel.maintain.backup import identity
 
@@ -79,7 +79,7 @@ def open_server_index(
     gallery: Gallery,
     on_progress: ProgressCallback | None = None,
 ) -> ServerIndex:
-    """An index over the gallery, after what the server does not have was sent."""
+    """Return an index over the gallery, after what the server does not have was sent."""
     from wordreel.index.server import ServerIndex
 
     return ServerIndex(
@@ -118,7 +118,7 @@ def use_server(
 
 
 def index_status(address: ServerAddress, store: LibraryStore, model: Model) -> IndexStatus:
-    """What a server has now; nothing is sent."""
+    """Return what a server has now; nothing is sent."""
     from wordreel.index.server_sync import clips_digest
 
     server = connect(address, store, model)
@@ -142,7 +142,7 @@ def forget_server(
 
 
 def _saved_recall(store: LibraryStore, address: ServerAddress) -> MeasuredRecall | None:
-    """What was measured of this server last."""
+    """Return what was measured of this server last."""
     from wordreel.index.recall import MeasuredRecall
 
     try:

@@ -67,13 +67,13 @@ class LibrarySnapshot:
     def take(
         cls, store: LibraryStore, model: Model, server: ServerAddress | None = None, resident: bool = False
     ) -> LibrarySnapshot:
-        """The library now, as far as the model has embedded it, searched by a server if one is given."""
+        """Return the library now, as far as it is embedded, searched by a server if one is given."""
         gallery, columns = embedding_cache(store, model).open()
         indexes = index_cache(store, model, gallery)
         return cls(store, gallery, columns, indexes, server_opener(store, model, server), resident)
 
     def __len__(self) -> int:
-        """The number of items that can be found."""
+        """Return the number of items that can be found."""
         return len(self.columns) - len(self.columns.dead)
 
     @property
@@ -114,10 +114,11 @@ class LibrarySnapshot:
         return len(self.rows(content)) > 0
 
     def rows(self, content: str) -> Int64:
-        """The rows of one video's items, in order."""
+        """Return the rows of one video's items, in order."""
         return self.video_rows(int(self.columns.numbers([content])[0]))
 
     def video_rows(self, number: int) -> Int64:
+        """Return the rows of a video, by its number."""
         order, starts, numbers = self._by_video
         at = int(np.searchsorted(numbers, number))
         if at == len(numbers) or numbers[at] != number:
@@ -125,7 +126,7 @@ class LibrarySnapshot:
         return order[starts[at] : starts[at + 1]]
 
     def video_places(self, numbers: Int64) -> tuple[Int64, Bool]:
-        """The place of each of these videos among `video_numbers`, and whether it has one."""
+        """Return the place of each of these videos among `video_numbers`, and whether it has one."""
         at = np.searchsorted(self.video_numbers, numbers)
         known = at < len(self.video_numbers)
         known[known] = self.video_numbers[at[known]] == numbers[known]
@@ -162,7 +163,7 @@ class LibrarySnapshot:
         return distinct(rows[chosen])
 
     def clip_rows(self, content: str) -> Int64:
-        """The rows of one video's clips; of its whole where it has no clips."""
+        """Return the rows of one video's clips; of its whole where it has no clips."""
         rows = self.rows(content)
         clips = rows[self.columns.clips["whole"][rows] == 0]
         return clips if len(clips) else rows
@@ -184,7 +185,7 @@ class LibrarySnapshot:
         return [self.columns.content(number) for number in self._by_video[2].tolist()]
 
     def passing(self, filters: Filters) -> PassingVideos:
-        """The videos that a search may return; evaluated once for each `filters`."""
+        """Return the videos that a search may return; evaluated once for each `filters`."""
         if not filters.lasting:
             return PassingVideos.of(self, filters)
         known = self._filtered.get(filters)
@@ -194,8 +195,7 @@ class LibrarySnapshot:
         return known
 
     def term_matches(self, terms: Sequence[str]) -> dict[str, TermMatches]:
-        """Where each word of a query is spoken, on screen or noted; looked up once while nothing is
-        written."""
+        """Return where each word of a query is spoken, on screen or noted, cached until a write."""
         version, matches = self.store.version(), {}
         for term in terms:
             known = self._terms.get(term)
@@ -241,7 +241,7 @@ class LibrarySnapshot:
         return np.asarray(np.logical_or.reduceat(self.gallery.available[rows], edges[:-1], axis=0))
 
     def coverage(self, experts: Sequence[str], contents: Sequence[str]) -> dict[str, float]:
-        """The share of these videos that each expert has features of."""
+        """Return the share of these videos that each expert has features of."""
         present = np.array([self.gallery.available[self.rows(content)].any(axis=0) for content in contents])
         return dict(zip(experts, present.mean(axis=0).round(4).tolist(), strict=True))
 
@@ -280,12 +280,12 @@ class OpenedIndex:
 
 
 def index_cache(store: LibraryStore, model: Model, gallery: Gallery) -> IndexCache:
-    """The index files beside the embeddings."""
+    """Return the index files beside the embeddings."""
     return IndexCache(embedding_cache(store, model).folder / "index", gallery.generation)
 
 
 def open_index(gallery: Gallery, cache: IndexCache, resident: bool = False) -> OpenedIndex:
-    """The index for the size of a gallery, if it is built; an exact scan otherwise.
+    """Return the index for the size of a gallery, if it is built; an exact scan otherwise.
 
     A `resident` one may take seconds to open, for the sake of many searches: it is on the GPU if it fits.
     """
@@ -303,7 +303,7 @@ def open_index(gallery: Gallery, cache: IndexCache, resident: bool = False) -> O
 
 
 def server_opener(store: LibraryStore, model: Model, server: ServerAddress | None) -> OpenServer | None:
-    """What opens the index of a gallery on a server; None without a server."""
+    """Return a function that opens the index of a gallery on a server; None without a server."""
     if server is None:
         return None
     from wordreel.search.server_index import open_server_index

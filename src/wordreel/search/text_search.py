@@ -54,7 +54,10 @@ class _Scored:
 def search_text(
     searcher: Searcher, encoded: Sequence[EncodedText], query: Query, scoring: Scoring
 ) -> Results[Hit]:
-    """The best videos for some words, or the best moments of any video. Skipped hits are not explained."""
+    """Return the best videos for some words, or the best moments of any video.
+
+    Skipped hits are not explained.
+    """
     if query.min_confidence > 0 and scoring.confidence is None:
         raise needs_confidence()
     passing = searcher.snapshot.passing(query.filters)
@@ -128,6 +131,7 @@ class TextSearch:
 
     @property
     def weights(self) -> Float32:
+        """Return the weights of the query's rows."""
         return self.text.embedding.weights[None]
 
     @cached_property
@@ -139,7 +143,7 @@ class TextSearch:
         return index.scores(self.vectors, self.weights, slice(None))
 
     def search(self, k: int, allowed: Bool | None, correction: Correction | None) -> IndexResult:
-        """The `k` best items as the index finds them, from `similarities` if there are any."""
+        """Return the `k` best items as the index finds them, from `similarities` if there are any."""
         if self.similarities is None:
             index = self.searcher.snapshot.index
             return index.search(self.vectors, self.weights, k, allowed, correction)
@@ -193,7 +197,7 @@ class TextSearch:
         return RivalScores(known, sample.rows[best], sample.videos, -np.sort(-top)[:CROWD])
 
     def _best_videos(self) -> Float32:
-        """The plain scores of the library's best videos, without regard to filters."""
+        """Return the plain scores of the library's best videos, without regard to filters."""
         from wordreel.hubness.confidence import CROWD
 
         snapshot = self.searcher.snapshot
@@ -222,8 +226,10 @@ class TextSearch:
         wanted: int | None,
         moments: bool = False,
     ) -> tuple[Int64, Float32]:
-        """What the index found and the items with a bonus, each once, with their scores; those items alone
-        that may be among the `wanted` best videos (or moments), if it is given."""
+        """Return the found items and those with a bonus, each once, with their scores.
+
+        With `wanted`, only those that may be among so many best videos (or moments).
+        """
         there = found.rows[0] >= 0
         rows, scores = found.rows[0][there], found.scores[0][there]
         items, bonus = self.text.lexical.items, self.text.lexical.values
@@ -250,8 +256,7 @@ class TextSearch:
         return rows, scores
 
     def _least(self, rows: Int64, scores: Float32, wanted: int, moments: bool) -> float:
-        """What the last of the `wanted` best videos (or moments) among some items scores; −inf if there are
-        fewer."""
+        """Return the score of the last of the `wanted` best videos (or moments); −inf if there are fewer."""
         order = np.lexsort((rows, -scores))
         chosen = self.searcher.snapshot.moment_places(rows[order]) if moments else self._videos(rows[order])
         return float(scores[order[chosen[wanted - 1]]]) if len(chosen) >= wanted else -np.inf
@@ -292,8 +297,9 @@ class TextSearch:
         return items[self.searcher.snapshot.moment_places(items)]
 
     def rank(self, allowed: Bool | None, query: Query) -> tuple[list[_Scored], bool]:
-        """The best item of each video (or the best moments), searching deeper until there are enough, and
-        whether the norm held for this query.
+        """Return the best item of each video (or the best moments), and whether the norm held.
+
+        The search goes deeper until there are enough.
 
         With a minimum confidence, the search ends where three quarters of what it saw are too uncertain.
         """
@@ -331,7 +337,7 @@ class TextSearch:
     def _with_literal(
         self, rows: Int64, scores: Float32, allowed: Bool | None, bias: Float32 | None
     ) -> tuple[Int64, Float32]:
-        """The candidates and the full matches of the words, each once."""
+        """Return the candidates and the full matches of the words, each once."""
         new = self.literal[~self._among(self.literal, rows)]
         if allowed is not None:
             new = new[allowed[new]]
@@ -364,7 +370,7 @@ class TextSearch:
         return first_places(self.searcher.snapshot.columns.video[rows])
 
     def moments(self, rows: Sequence[int]) -> list[StoredClip]:
-        """What to display of each item: itself, and of a whole video its best clip."""
+        """Return what to display of each item: itself, and of a whole video its best clip."""
         snapshot, shown = self.searcher.snapshot, np.array(rows, np.int64)
         whole, video = snapshot.columns.clips["whole"], snapshot.columns.video
         videos = np.flatnonzero(whole[shown])

@@ -42,7 +42,7 @@ class ClipPair:
 def search_sequence(
     searcher: Searcher, encoded: Sequence[EncodedText], query: Query, scoring: Scoring
 ) -> Results[Hit]:
-    """The videos that show `text` and later `then`, best first, each with its best pair of moments.
+    """Return the videos that show `text` and later `then`, best first, each with its best pair of moments.
 
     The confidence of a pair is the lower one of its two.
     """
@@ -110,14 +110,14 @@ class _Part:
 
 
 def _confidences(parts: Sequence[_Part], pairs: Sequence[ClipPair]) -> Float32 | None:
-    """The lower one of each pair's two; None without a query bank that can tell."""
+    """Return the lower one of each pair's two; None without a query bank that can tell."""
     first = parts[0].search.confidences(np.array([pair.first for pair in pairs], np.int64))
     second = parts[1].search.confidences(np.array([pair.second for pair in pairs], np.int64))
     return None if first is None or second is None else np.minimum(first, second)
 
 
 def _ranked_pairs(parts: Sequence[_Part], query: Query, snapshot: LibrarySnapshot) -> list[ClipPair]:
-    """The best pair of each video, best first.
+    """Return the best pair of each video, best first.
 
     Only videos with a clip among the best of either text, or with its words, are paired. The two last scores
     seen bound those of all other videos, so the search goes deeper until the bound is passed (the threshold
@@ -150,8 +150,10 @@ def _ranked_pairs(parts: Sequence[_Part], query: Query, snapshot: LibrarySnapsho
 
 
 def best_pairs(snapshot: LibrarySnapshot, rows: Int64, scores: Scores, allowed: Bool) -> list[ClipPair]:
-    """The best pair of every video that has one, from the `scores [2, n]` of its clips `rows [n]` and whether
-    each is `allowed [2, n]`. Wholes are left out.
+    """Return the best pair of every video that has one.
+
+    From the `scores [2, n]` of its clips `rows [n]` and whether each is `allowed [2, n]`; wholes are left
+    out.
 
     Of equal pairs the one with the earliest clips counts.
     """

@@ -84,7 +84,7 @@ def _is_known(word: str) -> bool:
 
 
 def _language(words: list[str], known: int) -> str | None:
-    """The language that has more of the words than the understood ones have."""
+    """Return the language that has more of the words than the understood ones have."""
     counts = {name: sum(word in some for word in words) for name, some in _foreign().items()}
     name = max(counts, key=lambda name: counts[name])
     return name if counts[name] > known else None

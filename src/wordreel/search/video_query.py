@@ -46,6 +46,7 @@ class VideoQuery:
     def of(
         model: Model, name: str, content: str, tracks: Mapping[str, Track], clips: tuple[Clip, ...]
     ) -> VideoQuery:
+        """Return a query from the embeddings of a video's clips."""
         vectors, available = model.embed(tracks, clips)
         if not available.any():
             raise QueryError(
@@ -74,14 +75,17 @@ class VideoQuery:
         return self.some([next((row for row in pieces if second < self.clips[row].end), pieces[-1])])
 
     def pieces(self) -> list[int]:
-        """The clips without the whole; the whole where it is all there is."""
+        """Return the clips without the whole; the whole where it is all there is."""
         return [row for row, clip in enumerate(self.clips) if not clip.whole] or [0]
 
 
 def encode_video(
     store: LibraryStore, model: Model, video: VideoMoment, analyse: Callable[[Path, Model], ExtractedFile]
 ) -> VideoQuery:
-    """A video as a query. What the library knows, by path or by its bytes, is not decoded again."""
+    """Return a video as a query.
+
+    What the library knows, by path or by its bytes, is not decoded again.
+    """
     if video.path is None:
         query = _stored(store, model, str(video.content), str(video.content))
         if query is None:
@@ -120,6 +124,7 @@ class FileAnalyser:
         self._lock = threading.Lock()
 
     def __call__(self, path: Path, model: Model) -> ExtractedFile:
+        """Run the experts on a file, or return what they found before."""
         names = experts_for(self._store, model, registry.cards(self._weights))
         if self._fence is not None:
             return self._analyse(path, names, self._fence)
@@ -147,7 +152,7 @@ class FileAnalyser:
 
 
 def experts_for(store: LibraryStore, model: Model, known: Container[str]) -> list[str]:
-    """The experts to run on a file so that it can be compared with the library, of those that are `known`."""
+    """Return the experts that make a file comparable with the library, of those that are `known`."""
     have = store.expert_names()
     able = [name for name in model.track_experts if name in known]
     wanted = [name for name in able if name in have] if have else able
@@ -161,7 +166,7 @@ def experts_for(store: LibraryStore, model: Model, known: Container[str]) -> lis
 
 
 def _known_bytes(store: LibraryStore, path: Path) -> str:
-    """The content of a file that the library has under another name; empty if it has not."""
+    """Return the content of a file that the library has under another name; empty if it has not."""
     try:
         content = content_hash(path) if store.has_content_of_size(path.stat().st_size) else ""
     except (OSError, ValueError) as error:

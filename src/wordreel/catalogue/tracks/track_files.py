@@ -25,7 +25,7 @@ IMPORTED_FINGERPRINT = "imported:"  # prefix of the fingerprints of tracks compu
 
 
 def encode(track: Track) -> bytes:
-    """The bytes of a track: the same track gives the same bytes, hence the same name.
+    """Return the bytes of a track: the same track gives the same bytes, hence the same name.
 
     Words travel as a JSON tensor and not as metadata, because safetensors does not order metadata.
 
@@ -48,6 +48,7 @@ def encode(track: Track) -> bytes:
 
 
 def decode(data: bytes) -> Track:
+    """Return the track of these bytes."""
     from safetensors.numpy import load
 
     parts = load(data)
@@ -61,13 +62,18 @@ class ReadsTracks(Protocol):
     """The part of a track store that `decode_named` needs."""
 
     @property
-    def address(self) -> str: ...
+    def address(self) -> str:
+        """Return where the tracks are."""
 
-    def read(self, digest: str) -> bytes: ...
+    def read(self, digest: str) -> bytes:
+        """Return the bytes of a track, unchecked."""
 
 
 def decode_named(tracks: ReadsTracks, digest: str, check: bool = False) -> Track:
-    """The track of this name; a LibraryError if it is missing or damaged, or, with `check`, another one."""
+    """Return the track of this name.
+
+    Raise a LibraryError if it is missing or damaged, or, with `check`, another one.
+    """
     name = f"the track {digest} in {tracks.address}"
     try:
         data = tracks.read(digest)
@@ -97,12 +103,15 @@ class TrackFiles:
 
     @property
     def address(self) -> str:
+        """Return the folder."""
         return str(self.root)
 
     def path(self, digest: str) -> Path:
+        """Return the file of a track."""
         return self.root / digest[:2] / f"{digest}{SUFFIX}"
 
     def stage(self, track: Track) -> StagedTrack:
+        """Write a track beside its place; `commit_all` moves it there."""
         data = encode(track)
         from uuid import uuid4  # imports `platform`, which a search does not need
 
@@ -147,13 +156,15 @@ class TrackFiles:
             raise disk_error(self.root, error) from error
 
     def exists(self, digest: str) -> bool:
+        """Return whether there is a track of this name."""
         return self.path(digest).is_file()
 
     def read(self, digest: str) -> bytes:
-        """The bytes of a track, unchecked; FileNotFoundError if there are none."""
+        """Return the bytes of a track, unchecked; raise FileNotFoundError if there are none."""
         return self.path(digest).read_bytes()
 
     def load(self, digest: str) -> Track:
+        """Return a track; raise a LibraryError if it is missing or damaged."""
         return decode_named(self, digest)
 
     def remove_all(self, digests: Iterable[str]) -> None:
@@ -170,7 +181,7 @@ class TrackFiles:
             raise disk_error(self.root, error) from error
 
     def all(self) -> Iterator[str]:
-        """The hash in every track file's name, in order."""
+        """Yield the hash in every track file's name, in order."""
         for folder in sorted(self.root.glob("??")):
             yield from sorted(
                 p.name.removesuffix(SUFFIX) for p in folder.iterdir() if p.name.endswith(SUFFIX)
@@ -185,6 +196,7 @@ class TrackFiles:
         return sorted(map(str, [*staged, *misnamed]))
 
     def remove_strays(self, names: Iterable[str]) -> None:
+        """Delete these files."""
         try:
             paths = list(map(Path, names))
             for path in paths:
@@ -203,6 +215,7 @@ class TrackFiles:
             raise disk_error(self.root, error) from error
 
     def bytes(self) -> int:
+        """Return the size of all tracks."""
         return sum(self.path(digest).stat().st_size for digest in self.all())
 
 

@@ -46,12 +46,14 @@ class TrackObjects:
             raise LibraryError(f"no package for {self._protocol}:// is installed ({error})", step) from error
 
     def stage(self, track: Track) -> StagedTrack:
+        """Upload a track under its name."""
         data = encode(track)
         digest = hashlib.sha256(data).hexdigest()
         self.put(digest, data)
         return StagedTrack(digest)
 
     def stage_all(self, tracks: Sequence[Track]) -> list[StagedTrack]:
+        """Upload tracks side by side."""
         with ThreadPoolExecutor(WRITERS) as pool:
             return list(pool.map(self.stage, tracks))
 
@@ -62,6 +64,7 @@ class TrackObjects:
         """Nothing is left to do."""
 
     def put(self, digest: str, data: bytes) -> None:
+        """Write the bytes of a track."""
         path = self._path(digest)
         if self._ask(lambda: self._files.exists(path) and self._files.size(path)) == len(data):
             return  # the same bytes: never overwrite what somebody may be reading
@@ -69,22 +72,25 @@ class TrackObjects:
         self._ask(lambda: self._files.pipe_file(path, data))
 
     def exists(self, digest: str) -> bool:
+        """Return whether there is a track of this name."""
         return bool(self._ask(lambda: self._files.exists(self._path(digest))))
 
     def read(self, digest: str) -> bytes:
-        """The bytes of a track, unchecked; FileNotFoundError if there are none."""
+        """Return the bytes of a track, unchecked; raise FileNotFoundError if there are none."""
         return bytes(self._ask(lambda: self._files.cat_file(self._path(digest))))
 
     def load(self, digest: str) -> Track:
+        """Return a track; raise a LibraryError if it is missing or damaged."""
         return decode_named(self, digest, check=True)  # others may be able to write there
 
     def remove_all(self, digests: Iterable[str]) -> None:
+        """Delete these tracks."""
         for path in map(self._path, digests):
             with suppress(FileNotFoundError):
                 self._ask(partial(self._files.rm_file, path))
 
     def all(self) -> Iterator[str]:
-        """The hash in every track's name, in order."""
+        """Yield the hash in every track's name, in order."""
         names = (path.rpartition("/")[2] for path in self._sizes())
         yield from sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
 
@@ -99,6 +105,7 @@ class TrackObjects:
         """Nothing is ever written under a temporary name."""
 
     def bytes(self) -> int:
+        """Return the size of all tracks."""
         return sum(self._sizes().values())
 
     def _path(self, digest: str) -> str:

@@ -21,37 +21,57 @@ class TrackStore(Protocol):
     @property
     def address(self) -> str:
         """A folder or an address such as `s3://bucket/tracks`; `open_tracks` opens it anywhere."""
-        ...
 
-    def stage(self, track: Track) -> StagedTrack: ...
-    def stage_all(self, tracks: Sequence[Track]) -> list[StagedTrack]: ...
+    def stage(self, track: Track) -> StagedTrack:
+        """Write a track where `commit` finds it."""
+
+    def stage_all(self, tracks: Sequence[Track]) -> list[StagedTrack]:
+        """Write several tracks."""
+
     def commit(self, staged: StagedTrack) -> None:
         """Make a staged track readable under its name; the catalogue may point at it afterwards."""
-        ...
 
-    def commit_all(self, staged: Sequence[StagedTrack]) -> None: ...
-    def put(self, digest: str, data: bytes) -> None: ...
-    def exists(self, digest: str) -> bool: ...
-    def read(self, digest: str) -> bytes: ...
-    def load(self, digest: str) -> Track: ...
-    def remove_all(self, digests: Iterable[str]) -> None: ...
-    def all(self) -> Iterator[str]: ...
-    def strays(self) -> list[str]: ...
-    def remove_strays(self, names: Iterable[str]) -> None: ...
-    def clear_staging(self) -> None: ...
-    def bytes(self) -> int: ...
+    def commit_all(self, staged: Sequence[StagedTrack]) -> None:
+        """Make staged tracks readable."""
+
+    def put(self, digest: str, data: bytes) -> None:
+        """Store bytes under their hash."""
+
+    def exists(self, digest: str) -> bool:
+        """Return whether there is a track of this name."""
+
+    def read(self, digest: str) -> bytes:
+        """Return the bytes of a track, unchecked."""
+
+    def load(self, digest: str) -> Track:
+        """Return a track; raise a LibraryError if it is missing or damaged."""
+
+    def remove_all(self, digests: Iterable[str]) -> None:
+        """Delete these tracks."""
+
+    def all(self) -> Iterator[str]:
+        """Yield the name of every track, in order."""
+
+    def strays(self) -> list[str]:
+        """Return files that are no tracks."""
+
+    def remove_strays(self, names: Iterable[str]) -> None:
+        """Delete these files."""
+
+    def clear_staging(self) -> None:
+        """Delete what was staged and never committed."""
+
+    def bytes(self) -> int:
+        """Return the size of all tracks."""
 
 
 def is_object_address(address: str) -> bool:
-    """
-    >>> is_object_address("s3://bucket/tracks"), is_object_address("/mnt/library/tracks")
-    (True, False)
-    """
+    """Return whether an address is of an object store."""
     return "://" in address
 
 
 def open_tracks(address: str) -> TrackStore:
-    """The tracks at an address.
+    """Return the tracks at an address.
 
     Args:
         address: A folder, or `s3://bucket/prefix` and the like.

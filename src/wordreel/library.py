@@ -171,7 +171,7 @@ class Library:
         return SavedSearches(self.store)
 
     def searcher(self) -> Searcher:
-        """The searcher over the library as it is now; another one after a change through this object."""
+        """Return the searcher of the library as it is now; a change through this object makes another one."""
         if self._live_searcher is not None:
             return self._live_searcher()
         from wordreel.banks.choose_scoring import choose_scoring
@@ -208,7 +208,7 @@ class Library:
         return self.store.is_replica
 
     def index_server(self) -> ServerAddress | None:
-        """The vector server that searches the library; None if it is searched on this machine.
+        """Return the vector server that searches the library; None if it is searched on this machine.
 
         >>> library.index_server() is None
         True
@@ -256,7 +256,7 @@ class Library:
 
     @contextmanager
     def _executor(self, on: str | None, count: int | None = None) -> Iterator[Executor | None]:
-        """The workers that `on` names; None for this process."""
+        """Yield the workers that `on` names; None for this process."""
         if on is None:
             yield None
             return
@@ -507,8 +507,10 @@ class Library:
     def _run_pass(
         self, on_progress: ProgressCallback | None, run: RunPass, executor: Executor | None = None
     ) -> AddReport:
-        """Run one pass; embed what it has added now and then, and the rest, on workers if there are any, at
-        its end."""
+        """Run one pass, and embed what it has added now and then.
+
+        The rest is embedded at its end, on workers if there are any.
+        """
         first = not self.store.has_clips()
         embedded = time.monotonic()
 
@@ -855,7 +857,7 @@ class Library:
         return status
 
     def index_status(self) -> IndexStatus | None:
-        """What the vector server has that searches the library; None if it is searched on this machine.
+        """Return what the vector server has; None if the library is searched on this machine.
 
         Raises:
             IndexServerError: The server cannot be reached.

@@ -105,7 +105,7 @@ def default_jobs() -> int:
 
 
 def _possible(paths: Sequence[str | os.PathLike[str]], report: AddReport) -> list[str]:
-    """The paths in their one spelling; a name that no file can have is a failure like any other."""
+    """Return the paths in their one spelling; a name that no file can have is a failure like any other."""
     found = []
     for path in paths:
         try:

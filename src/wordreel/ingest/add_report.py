@@ -34,6 +34,7 @@ class AddProgress(Progress):
 
     @property
     def files_per_minute(self) -> float:
+        """Return the rate so far."""
         return 60.0 * self.done / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -82,6 +83,7 @@ class QuickReport:
 
     @classmethod
     def of(cls, report: AddReport) -> QuickReport:
+        """Summarise the report of a quick pass."""
         files = len(report.added) + len(report.changed)
         return cls(files, report.seconds, report.media_seconds)
 

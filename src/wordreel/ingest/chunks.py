@@ -181,7 +181,7 @@ class SoundChunker:
 
 
 def quietest(samples: NDArray[np.float32], rate: int) -> int:
-    """The middle of the `PAUSE` with the least energy, the last of several alike; the end of short sound.
+    """Return the middle of the `PAUSE` with the least energy, the last of several; the end of short sound.
 
     >>> sound = np.ones(100, np.float32)
     >>> sound[40:60] = 0.1

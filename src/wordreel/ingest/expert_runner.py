@@ -32,7 +32,7 @@ class ExpertRunner:
         self._cores = threading.BoundedSemaphore(cores())
 
     def run(self, name: str, media: Frames | Sound) -> Track | Absent:
-        """What an expert finds in media, validated."""
+        """Return what an expert finds in media, validated."""
         return self.finish(name, lambda: self.experts[name].extract(media))
 
     def finish(self, name: str, work: Callable[[], Track | Absent]) -> Track | Absent:

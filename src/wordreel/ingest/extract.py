@@ -40,9 +40,11 @@ OnPosition = Callable[[float], None]
 class MediaDecoder(Protocol):
     """The part of `wordreel.media.Fence` that the library uses."""
 
-    def probe(self, path: Path) -> MediaInfo: ...
+    def probe(self, path: Path) -> MediaInfo:
+        """Return a file's kind, size and codecs."""
 
-    def stream(self, path: Path, needs: Sequence[Need], window: float = WINDOW) -> Iterator[Window]: ...
+    def stream(self, path: Path, needs: Sequence[Need], window: float = WINDOW) -> Iterator[Window]:
+        """Yield what is decoded, window by window."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def content_hash(path: Path, check_stop: Callable[[], None] = lambda: None) -> s
 
 
 def closable(windows: Iterator[Window]) -> Generator[Window, None, None]:
-    """A generator even if the decoder gives a plain iterator, so that it can be closed early."""
+    """Return a generator even if the decoder gives a plain iterator, so that it can be closed early."""
     yield from windows
 
 
@@ -209,6 +211,7 @@ class ExpertResult:
         staged: StagedTrack | None,
         fault: str = "",
     ) -> ExpertResult:
+        """Describe what an expert returned."""
         if isinstance(output, Absent):
             return cls(expert, fingerprint, None, output.reason)
         return cls(expert, fingerprint, staged, "", len(output), output.dim, output.words, fault)
@@ -236,10 +239,11 @@ class Extractor(Protocol):
         """Of every expert, by name."""
         ...
 
-    def probe(self, path: Path) -> MediaInfo: ...
+    def probe(self, path: Path) -> MediaInfo:
+        """Return a file's kind, size and codecs."""
 
     def hash(self, path: Path, check_stop: Callable[[], None]) -> str:
-        """The hash of a file's bytes; `check_stop` raises to end it."""
+        """Return the hash of a file's bytes; `check_stop` raises to end it."""
         ...
 
     def extract(
@@ -268,9 +272,11 @@ class LocalExtractor:
         self._since_release = 0.0  # seconds of media
 
     def probe(self, path: Path) -> MediaInfo:
+        """Return a file's kind, size and codecs."""
         return self._decoder.probe(path)
 
     def hash(self, path: Path, check_stop: Callable[[], None] = lambda: None) -> str:
+        """Return the hash of a file's bytes; `check_stop` raises to end it."""
         if not (digest := content_hash(path, check_stop)):
             raise MediaError("not a regular file")
         return digest
@@ -283,6 +289,8 @@ class LocalExtractor:
         on_position: OnPosition,
         on_frames_done: Callable[[], None] = lambda: None,
     ) -> FileTracks:
+        """Decode a file once, and run the experts on it."""
+
         def on_window(window: Window) -> None:
             on_position(window.start)
             self._release_after(window.end - window.start)

@@ -51,6 +51,7 @@ class ContentLocks:
             return True
 
     def release(self, content: str) -> None:
+        """Let others process a content."""
         with self._lock:
             self._held.discard(content)
 
@@ -149,7 +150,7 @@ class FileProcessor:
         )
 
     def _names(self, content: str, media: MediaInfo, known: bool, first_thorough: bool) -> list[str]:
-        """The experts to run."""
+        """Return the experts to run."""
         if not known or (first_thorough and media.kind == "video"):
             # All of them: where a video ends depends on what of it is decoded.
             return list(self.extractor.fingerprints)

@@ -49,7 +49,7 @@ class AddPlanner:
         return tasks if sum(task.stamp.size for task in tasks) >= self.options.least_bytes else []
 
     def _task(self, item: ScannedFile) -> AddTask | None:
-        """The task for one file; None if it is up to date or failed before in the same way."""
+        """Return the task for one file; None if it is up to date or failed before in the same way."""
         now = time.time_ns()
         stamp, key = item.stamp, to_blob(item.path)
         failed = self.catalogue.one("SELECT size, mtime_ns, recipe, reason FROM failures WHERE path = ?", key)

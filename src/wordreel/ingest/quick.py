@@ -43,7 +43,8 @@ SPEECH_ALLOWANCE = 30.0  # seconds of sound that one run transcribes
 class QuickDecoder(MediaDecoder, Protocol):
     """The part of `wordreel.media.Fence` that the quick pass uses."""
 
-    def quick_look(self, path: Path, need: FrameNeed, window: float = 60.0) -> Iterator[Window]: ...
+    def quick_look(self, path: Path, need: FrameNeed, window: float = 60.0) -> Iterator[Window]:
+        """Yield the key frames of a file, window by window."""
 
 
 @dataclass
@@ -54,6 +55,7 @@ class Allowance:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, seconds: float) -> bool:
+        """Return whether so many seconds are left, and use them."""
         with self._lock:
             if seconds > self.left:
                 return False
@@ -84,12 +86,15 @@ class QuickExtractor:
 
     @property
     def fingerprints(self) -> Mapping[str, str]:
+        """Return the fingerprints of the experts' quick tracks."""
         return {e.card.name: quick_fingerprint(e.fingerprint) for e in self._runner.experts.values()}
 
     def probe(self, path: Path) -> MediaInfo:
+        """Return a file's kind, size and codecs."""
         return self._decoder.probe(path)
 
     def hash(self, path: Path, check_stop: Callable[[], None]) -> str:
+        """Return the hash of a file's bytes."""
         return self._whole.hash(path, check_stop)
 
     def extract(
@@ -180,7 +185,7 @@ class _Look:
         return Frames(frames.images[chosen], frames.times[chosen], TEXT_EVERY)
 
     def rows(self) -> dict[str, Track | Absent]:
-        """The tracks of the key frames: each row holds until the next key frame."""
+        """Return the tracks of the key frames: each row holds until the next key frame."""
         outputs = {name: joined(parts, has_stream=True, sound=False) for name, parts in self._rows.items()}
         return {name: self._until_the_next(output) for name, output in outputs.items()}
 

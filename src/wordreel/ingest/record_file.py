@@ -1,5 +1,7 @@
-"""Record a processed file in the catalogue, from the writer thread. Each function that takes a store is one
-transaction."""
+"""Record a processed file in the catalogue, from the writer thread.
+
+Each function that takes a store is one transaction.
+"""
 
 from __future__ import annotations
 

@@ -42,6 +42,7 @@ class AddOptions:
 
     @property
     def quick(self) -> bool:
+        """Return whether this is the quick pass."""
         return self.analysis == "quick"
 
 
@@ -122,6 +123,7 @@ class TaskQueue:
             self.put(task)
 
     def put(self, task: AddTask) -> None:
+        """Add a task, and wake a worker."""
         with self._ready:
             self._number += 1
             self._tasks[self._number] = task
@@ -131,7 +133,7 @@ class TaskQueue:
             self._ready.notify()
 
     def get(self) -> AddTask | None:
-        """The next task; waits for one. None once the queue is closed."""
+        """Wait for the next task; None once the queue is closed."""
         with self._ready:
             while not self._tasks and not self._closed:
                 self._ready.wait()

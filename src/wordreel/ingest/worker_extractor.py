@@ -33,6 +33,7 @@ class LoadFrom:
     weights: Path
 
     def __call__(self, name: str) -> Expert:
+        """Load an expert with the weights of this machine."""
         from wordreel.experts import registry
 
         return registry.load(name, WeightStore(self.weights))
@@ -57,6 +58,7 @@ class ExtractSetup:
         load_expert: Callable[[str], Expert],
         open_decoder: Callable[[], AbstractContextManager[MediaDecoder]] = Fence,
     ) -> ExtractSetup:
+        """Describe a library and experts, for workers."""
         inode = (store.path / NAME).stat().st_ino
         tracks = store.track_files.address
         return cls(tuple(experts), load_expert, open_decoder, tracks, store.path, inode)
@@ -123,10 +125,12 @@ class ClusterExtractor:
         self.fingerprints = executor.run(_fingerprints, setup)
 
     def probe(self, path: Path) -> MediaInfo:
+        """Return a file's kind, size and codecs, from a worker."""
         info: MediaInfo = self._on_file(path, lambda: self._executor.run(_call, self._setup, "probe", path))
         return info
 
     def hash(self, path: Path, check_stop: Callable[[], None]) -> str:
+        """Return the hash of a file's bytes, from a worker."""
         check_stop()
         digest: str = self._on_file(path, lambda: self._executor.run(_call, self._setup, "hash", path))
         return digest
@@ -139,6 +143,7 @@ class ClusterExtractor:
         on_position: OnPosition,
         on_frames_done: Callable[[], None] = lambda: None,
     ) -> FileTracks:
+        """Decode a file and run the experts on it, on a worker."""
         on_position(0.0)
         arguments = self._setup, self.fingerprints, path, stamp, tuple(names)
         return self._on_file(path, lambda: self._executor.run(_extract, *arguments, on_event=on_position))

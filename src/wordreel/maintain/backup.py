@@ -161,7 +161,7 @@ def _snapshot(store: LibraryStore, path: Path) -> set[str]:
 
 
 def _named_in(path: Path) -> set[str]:
-    """The track files that a catalogue names."""
+    """Return the track files that a catalogue names."""
     connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     try:
         rows = connection.execute("SELECT DISTINCT hash FROM tracks WHERE hash IS NOT NULL").fetchall()

@@ -36,7 +36,9 @@ LoadExpert = Callable[[str], Expert]
 def degenerate_embeddings(
     store: LibraryStore, model: Model, most: int = MOST_CHECKED
 ) -> list[tuple[str, LibraryProblem]]:
-    """What is wrong with the embeddings of a library: (expert, problem), with the file where it is one's.
+    """Yield what is wrong with the embeddings of a library: (expert, problem).
+
+    With the file, where it is one's.
 
     A video of which nothing is embedded although the model could read its tracks is a problem too: what the
     model returned was not finite.

@@ -44,6 +44,7 @@ class Evidence:
 
     @property
     def nbytes(self) -> int:
+        """Return the memory that it takes, about."""
         rows = sum(track.values.nbytes + track.times.nbytes for track in self.tracks.values())
         return rows + sum(vector.nbytes for vector in self.vectors.values()) + OBJECT_BYTES
 
@@ -113,11 +114,11 @@ class Model(ABC):
         """Encode each text as one vector and one weight per expert."""
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
-        """What each expert recognised in a clip that fits the query; some may be silent."""
+        """Return what each expert recognised in a clip that fits the query; some may be silent."""
         return {}
 
     def evidence(self, clips: Sequence[EmbeddedClip]) -> list[Evidence]:
-        """What `explain_all` reads of each clip: the part of explaining it that no query changes."""
+        """Return what `explain_all` reads of each clip: the part of explaining it that no query changes."""
         return [Evidence(one.clip, one.tracks) for one in clips]
 
     def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
@@ -127,7 +128,7 @@ class Model(ABC):
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
     ) -> Explanation:
-        """What a clip of one video has in common with a clip of another, by expert; times are the other's."""
+        """Return what two clips of different videos have in common, by expert; times are the other's."""
         return {}
 
 

@@ -48,11 +48,12 @@ class StoredModel:
 
     @property
     def name(self) -> str:
+        """Return the name of the model."""
         return str(self.facts.get("name", self.fingerprint))
 
 
 def in_use(store: LibraryStore) -> str:
-    """What the library uses: the name of the default model or a backbone, or a stored one's fingerprint."""
+    """Return the name of the library's model, or the fingerprint of a stored one."""
     key = store.setting(MODEL_SETTING)
     return DEFAULT if not key or key in RETIRED else key
 
@@ -71,7 +72,7 @@ def stored_models(store: LibraryStore) -> list[StoredModel]:
 
 
 def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None) -> Model:
-    """The model the library uses, or another one of its own."""
+    """Return the model the library uses, or another one of its own."""
     key = key or in_use(store)
     model = open_named(store.path, weights, key)
     if model is None:
@@ -80,7 +81,7 @@ def open_model(store: LibraryStore, weights: WeightStore, key: str | None = None
 
 
 def open_named(library: Path, weights: WeightStore, key: str) -> Model | None:
-    """A model by what `in_use` calls it; None if it is a backbone that is not installed.
+    """Return a model by what `in_use` calls it; None if it is a backbone that is not installed.
 
     Reads the library's folder, not its catalogue.
     """
@@ -107,14 +108,14 @@ def open_named(library: Path, weights: WeightStore, key: str) -> Model | None:
 
 
 def open_zero_shot(weights: WeightStore, name: str) -> ZeroShot:
-    """The model of an installed backbone."""
+    """Return the model of an installed backbone."""
     from wordreel.models.zero_shot import ZeroShot
 
     return ZeroShot(weights, *open_backbone(weights, name))
 
 
 def open_backbone(weights: WeightStore, name: str) -> tuple[Backbone, str]:
-    """An installed backbone, and the fingerprint of the expert that embeds frames with it."""
+    """Return an installed backbone, and the fingerprint of the expert that embeds frames with it."""
     from wordreel.backbones import installed as backbones
     from wordreel.experts import registry
     from wordreel.experts.network_experts import expert_fingerprint
@@ -124,7 +125,7 @@ def open_backbone(weights: WeightStore, name: str) -> tuple[Backbone, str]:
 
 
 def backbone_in_use(store: LibraryStore, weights: WeightStore) -> str | None:
-    """The backbone whose frame embeddings the library's model reads; an error if it is not installed."""
+    """Return the backbone whose frame embeddings the library's model reads; raise if not installed."""
     from wordreel.backbones.installed import installed
 
     key = in_use(store)
@@ -137,6 +138,7 @@ def backbone_in_use(store: LibraryStore, weights: WeightStore) -> str | None:
 
 
 def not_installed(store: LibraryStore, name: str) -> WeightsMissing:
+    """Return the error for a backbone that this machine does not have."""
     source = store.setting(SOURCE_SETTING) or name
     return WeightsMissing(
         f"this library searches with {name}, which is not installed on this machine",
@@ -145,7 +147,7 @@ def not_installed(store: LibraryStore, name: str) -> WeightsMissing:
 
 
 def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
-    """The model in a folder: one trained here, or the default one after tuning, which needs no torch."""
+    """Open the model in a folder: one trained here, or the default one after tuning."""
     from wordreel.models.joint.adapter import is_adapter
 
     path = folder / WEIGHTS
@@ -159,7 +161,7 @@ def open_checkpoint(folder: Path, weights: WeightStore) -> CheckpointModel:
 
 
 def header_of(path: Path) -> dict[str, str]:
-    """The metadata of a weight file; empty if it cannot be read."""
+    """Return the metadata of a weight file; empty if it cannot be read."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -170,7 +172,7 @@ def header_of(path: Path) -> dict[str, str]:
 
 
 def model_kind(path: Path) -> str | None:
-    """The kind of model that a training wrote into a weight file ("ce", "clip4clip", …), else None."""
+    """Return the kind of model that a training wrote into a weight file ("ce", "clip4clip", …), else None."""
     try:
         return str(json.loads(header_of(path)[TRAINED])["config"]["kind"])
     except (ValueError, KeyError, TypeError):
@@ -178,7 +180,7 @@ def model_kind(path: Path) -> str | None:
 
 
 def find_checkpoint(path: Path) -> Path:
-    """The checkpoint folder that a path names: itself, or its best one if it is a training's folder."""
+    """Return the checkpoint folder that a path names: itself, or the best one of a training."""
     return path / BEST if not (path / WEIGHTS).exists() and (path / BEST / WEIGHTS).exists() else path
 
 

@@ -71,14 +71,18 @@ class ZeroShot(Model):
 
     @cached_property
     def fingerprint(self) -> str:
+        """Return the identity of the weights and the way of computing."""
         parts = [self.name, str(VERSION), repr((self.expert_weights, self._level, GAIN, CONSTANT))]
         parts += [*self.track_fingerprints.values(), self._backbone.fingerprint]
         parts += [self._tower.fingerprint, self._others.fingerprint]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
     def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
-        """Row 0 is the mean of unit frame embeddings, weighted by the time frames share with the clip; of a
-        fine-tuned backbone, what its head makes of the frames."""
+        """Embed clips of one video from its tracks.
+
+        Row 0 is the mean of unit frame embeddings, weighted by the time frames share with the clip; of a
+        fine-tuned backbone, what its head makes of the frames.
+        """
         vectors = np.zeros((len(clips), len(self.experts), self.dim), np.float32)
         available = np.zeros(vectors.shape[:2], bool)
         vectors[:, 1:, :DIM], available[:, 1:] = self._others.embed(tracks, clips)
@@ -87,6 +91,7 @@ class ZeroShot(Model):
         return vectors, available
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        """Encode texts as queries."""
         weights = np.array(self.expert_weights, np.float32)
         encoded = unit(self._backbone.texts(list(texts)))
         queries = []
@@ -97,11 +102,12 @@ class ZeroShot(Model):
         return queries
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
+        """Explain one clip."""
         vectors, _ = self.embed(tracks, [clip])
         return self.explain_all(query, self.evidence([EmbeddedClip(tracks, clip, vectors[0])]))[0]
 
     def evidence(self, clips: Sequence[EmbeddedClip]) -> list[Evidence]:
-        """The frames and lines of each clip, and its vectors of the other rows."""
+        """Return the frames and lines of each clip, and its vectors of the other rows."""
         return [
             Evidence(
                 one.clip,
@@ -112,7 +118,7 @@ class ZeroShot(Model):
         ]
 
     def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
-        """The frame that fits the words best, and what the other rows have."""
+        """Return the frame that fits the words best, and what the other rows have."""
         sentence = query.vectors[1, :DIM]
         return [
             {**self._others.explain(sentence, one), **self._explain_frame(query, one.tracks, one.clip)}
@@ -125,13 +131,13 @@ class ZeroShot(Model):
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
     ) -> Explanation:
-        """The frame of the other clip that is most like this one, and its nearest lines."""
+        """Return the frame of the other clip that is most like this one, and its nearest lines."""
         common = self._others.compare(tracks, clip, other_tracks, other_clip)
         mean = self._mean(tracks, clip)
         return common if mean is None else {**common, **self._best_frame(mean, other_tracks, other_clip)}
 
     def _clip_vectors(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> dict[int, Float32]:
-        """The unit vector of each clip that has frames, by its number."""
+        """Return the unit vector of each clip that has frames, by its number."""
         if self._backbone.head is None or self.backbone not in tracks:
             means = ((number, self._mean(tracks, clip)) for number, clip in enumerate(clips))
             return {number: mean for number, mean in means if mean is not None}

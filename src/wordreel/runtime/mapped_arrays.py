@@ -43,7 +43,7 @@ LONGEST_HEADER = 100_000_000  # bytes, as in the definition of the format
 
 
 def map_safetensors(path: Path) -> tuple[dict[str, str], dict[str, Array]]:
-    """The metadata and the read-only arrays, by name.
+    """Return the metadata and the read-only arrays, by name.
 
     Raises:
         OSError: It cannot be read.
@@ -88,12 +88,11 @@ def _array(data: mmap.mmap, begin: int, name: str, entry: Any) -> Array:
 
 
 def cached_arrays(root: Path, key: str, compute: Callable[[], Arrays]) -> Arrays:
-    """The arrays of `compute()`, read from `root/derived/<key>.safetensors` if they are there.
+    """Return the arrays of `compute()`, read from `root/derived/<key>.safetensors` if they are there.
 
     `key` must identify everything the arrays depend on. They are read-only. A file that cannot be read is
     computed again; a folder that cannot be written costs only time.
     """
-
     path = root / "derived" / f"{key}.safetensors"
     with suppress(OSError, ValueError):
         return map_safetensors(path)[1]
@@ -128,5 +127,5 @@ def quantise(array: Float32) -> tuple[NDArray[np.int8], Float32]:
 
 
 def dequantise(small: NDArray[Any], scales: Float32) -> Float32:
-    """The rows as float32 again."""
+    """Return the rows as float32 again."""
     return np.asarray(small.astype(np.float32) * scales[:, None], np.float32)

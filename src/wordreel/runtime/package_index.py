@@ -88,6 +88,7 @@ class RetryingClient(PyPIClient):
     backoff = 1.0
 
     def send(self, request: Any, **options: Any) -> Any:
+        """Send a request, again after a while if the index is busy."""
         for attempt in range(1, ATTEMPTS + 1):
             wait = min(30.0, self.backoff * 2.0 ** (attempt - 1))
             try:
@@ -107,7 +108,7 @@ class RetryingClient(PyPIClient):
 
 
 def pip_settings() -> dict[str, str]:
-    """pip's settings, its sections merged the way pip does for `pip download`."""
+    """Return the settings of pip, its sections merged the way pip does for `pip download`."""
     listing = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"],
         capture_output=True,
@@ -126,9 +127,9 @@ def pip_settings() -> dict[str, str]:
 
 
 def merge_settings(listing: str) -> dict[str, str]:
-    """Read the lines of `pip config list`.
+    r"""Read the lines of `pip config list`.
 
-    >>> merge_settings("global.timeout='5'\\n:env:.timeout='9'\\nfreeze.all='true'\\n")
+    >>> merge_settings("global.timeout='5'\n:env:.timeout='9'\nfreeze.all='true'\n")
     {'timeout': '9'}
     """
     sections: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
@@ -157,7 +158,7 @@ def index_locations(settings: dict[str, str]) -> list[tuple[str, str]]:
 
 
 def index_client(settings: dict[str, str], urls: list[str]) -> RetryingClient:
-    """An HTTP client with pip's certificates, authentication, proxy and timeout."""
+    """Return an HTTP client with pip's certificates, authentication, proxy and timeout."""
     options: dict[str, Any] = {"follow_redirects": True}
     if cert := settings.get("cert"):
         folder = Path(cert).is_dir()

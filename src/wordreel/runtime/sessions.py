@@ -104,11 +104,12 @@ class Network:
         return describe_providers(ort.get_available_providers(), self._session.get_providers())
 
     def __call__(self, **inputs: NDArray[Any]) -> dict[str, NDArray[np.float32]]:
+        """Run the network on arrays by the names of its inputs."""
         return dict(zip(self._outputs, self._session.run(None, inputs), strict=True))
 
 
 def open_session(model: Path | bytes) -> Any:
-    """The `InferenceSession` of a network, for libraries that want it themselves."""
+    """Return the `InferenceSession` of a network, for libraries that want it themselves."""
     import onnxruntime as ort
 
     _share_arena()
@@ -134,7 +135,7 @@ def open_session(model: Path | bytes) -> Any:
 
 
 def describe_providers(available: Sequence[str], used: Sequence[str]) -> str:
-    """What runs the networks, of what onnxruntime offers and what a session of it uses, for people.
+    """Return what runs the networks, of what onnxruntime offers and what a session of it uses, for people.
 
     >>> describe_providers(["CUDAExecutionProvider", "CPUExecutionProvider"], ["CPUExecutionProvider"])
     'on the processor; CUDA is installed and could not be used'

@@ -16,7 +16,7 @@ _checked: set[tuple[str, int, int, str]] = set()
 
 
 def sha256_of(path: Path, stamps: Path) -> str:
-    """The hash of a file, computed again only if its size, times or inode have changed since last time."""
+    """Return the hash of a file, computed again only if its size, times or inode have changed."""
     facts = path.stat()
     place = str(path.resolve())
     known = [place, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]

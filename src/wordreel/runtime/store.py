@@ -48,7 +48,7 @@ class WeightStore:
         self.root = root if root is not None else default_root()
 
     def status(self, name: str) -> str:
-        """ "installed", "missing" or "corrupt": every file is read"""
+        """Return "installed", "missing" or "corrupt": every file is read."""
         try:
             self._check_all(name, None)
         except WeightsCorrupt:
@@ -62,7 +62,7 @@ class WeightStore:
         return self.status(name) == "installed"
 
     def file(self, name: str, output: str | None = None) -> Path:
-        """The checked path of one output, the first by default."""
+        """Return the checked path of one output, the first by default."""
         entry = find(name)
         file = entry.outputs[0] if output is None else output
         if file not in entry.outputs:
@@ -71,7 +71,7 @@ class WeightStore:
         return self.root / name / file
 
     def folder(self, name: str) -> Path:
-        """The folder with all outputs, each of them checked.
+        """Return the folder with all outputs, each of them checked.
 
         Raises:
             WeightsMissing: They are not installed, or in another version.
@@ -80,7 +80,7 @@ class WeightStore:
         return self._check_all(name, self.root / STAMPS)
 
     def source_hash(self, name: str) -> str:
-        """A hash of the source files and the converter: identifies weights however they are serialised."""
+        """Return a hash of the source files and the converter, however weights are serialised."""
         entry = find(name)
         if isinstance(entry, PackageWeights):
             return identity(entry, entry.members)
@@ -217,7 +217,7 @@ def _from_index(
 def _from_hub(
     copy: HubCopy, staging: Path, on_progress: ProgressCallback | None, refused: WeightsError
 ) -> dict[str, Path]:
-    """The file of a hub; where it has none either, the error of the index with that beside it."""
+    """Return the file of a hub; where it has none either, the error of the index with that beside it."""
     from wordreel.runtime.hub_download import download_model, find_model
 
     try:

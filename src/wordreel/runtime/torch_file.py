@@ -164,7 +164,7 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
 
 
 def unwrapped(state: Mapping[str, Array]) -> dict[str, Array]:
-    """The state without the wrapper's prefix and without counters that only training uses.
+    """Return the state without the wrapper's prefix and without counters that only training uses.
 
     >>> import numpy as np
     >>> list(unwrapped({"module.fc.weight": np.zeros(1), "module.bn.num_batches_tracked": np.zeros(1)}))

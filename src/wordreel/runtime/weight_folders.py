@@ -16,7 +16,7 @@ ABANDONED = 24 * 3600.0  # seconds after which a staging folder must be that of 
 
 @contextmanager
 def staging_folder(root: Path, name: str) -> Iterator[Path]:
-    """A temporary folder on the same disk as `root/name`, removed afterwards whatever happens."""
+    """Yield a temporary folder on the same disk as `root/name`, removed afterwards whatever happens."""
     import tempfile
 
     with writing(root):

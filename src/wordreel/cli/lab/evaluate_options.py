@@ -115,7 +115,7 @@ class MethodOptions:
     device: DeviceOption = "auto"
 
     def chosen(self, banked: bool) -> list[tuple[Method, bool]]:
-        """The methods, and whether β is chosen from the bank; none where no normalisation is requested."""
+        """Return the methods, and whether β is chosen from the bank; none without normalisation."""
         if not self.method and not banked:
             if self.beta:
                 raise typer.BadParameter("a β goes with a bank or a method.")
@@ -163,6 +163,7 @@ class CountingOptions:
 
     @property
     def directions(self) -> tuple[Direction, ...]:
+        """Return the directions to measure."""
         from wordreel.hubness import Direction
 
         return tuple(Direction) if self.direction == "both" else (Direction(self.direction),)

@@ -100,7 +100,7 @@ class NormOptions:
     on: OnOption = None
 
     def build(self, has_bank: bool, has_gallery_bank: bool) -> Method:
-        """The method with its parameters, if the banks it needs are there."""
+        """Return the method with its parameters, if the banks it needs are there."""
         method = make_with_beta(self.method, self.beta, self.k)
         if self.method.startswith("dual-") != has_gallery_bank:
             raise typer.BadParameter("--gallery-bank goes with the dual methods, and they need it.")
@@ -215,7 +215,7 @@ def _normalise(
 
 @contextmanager
 def _fitting(on: str | None, matrices: MatrixOptions) -> Iterator[FitMethod | None]:
-    """What fits the bank on workers; None to fit it in this process."""
+    """Yield what fits the bank on workers; None to fit it in this process."""
     if on is None or matrices.bank is None:
         yield None
         return

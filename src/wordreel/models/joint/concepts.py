@@ -54,7 +54,7 @@ class Concepts:
         return self._distinct(_strongest(np.minimum(one, other)).tolist())
 
     def _distinct(self, candidates: Sequence[int]) -> list[str]:
-        """The first few names of which none repeats a word of another."""
+        """Return the first few names of which none repeats a word of another."""
         names: list[str] = []
         known: set[str] = set()
         for candidate in candidates:
@@ -73,7 +73,7 @@ def _strongest(shown: Float32) -> Int64:
 
 
 def _stem(word: str) -> str:
-    """A word without the endings that captions vary."""
+    """Return a word without the endings that captions vary."""
     for ending in ("ing", "es", "s"):
         if word.endswith(ending) and len(word) > len(ending) + 2:
             return word[: -len(ending)]

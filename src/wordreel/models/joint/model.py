@@ -51,6 +51,7 @@ class Joint(CheckpointModel):
 
     @cached_property
     def fingerprint(self) -> str:
+        """Return the identity of the weights and the way of computing."""
         parts = [self.name, str(VERSION), repr(self.expert_weights), self.tower.fingerprint]
         parts += [self.adapter.digest, self._others.fingerprint]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
@@ -61,6 +62,7 @@ class Joint(CheckpointModel):
         return {**self.adapter.card, "name": self.name}
 
     def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
+        """Embed clips of one video from its tracks."""
         vectors = np.zeros((len(clips), len(self.experts), DIM), np.float32)
         available = np.zeros(vectors.shape[:2], bool)
         vectors[:, 1:], available[:, 1:] = self._others.embed(tracks, clips)
@@ -72,6 +74,7 @@ class Joint(CheckpointModel):
         return vectors, available
 
     def encode(self, texts: Sequence[str]) -> list[QueryEmbedding]:
+        """Encode texts as queries."""
         weights = np.array(self.expert_weights, np.float32)
         shape = (len(self.experts), DIM)
         return [
@@ -80,11 +83,12 @@ class Joint(CheckpointModel):
         ]
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
+        """Explain one clip."""
         vectors, _ = self.embed(tracks, [clip])
         return self.explain_all(query, self.evidence([EmbeddedClip(tracks, clip, vectors[0])]))[0]
 
     def evidence(self, clips: Sequence[EmbeddedClip]) -> list[Evidence]:
-        """The frames and lines of each clip, and its vectors by row."""
+        """Return the frames and lines of each clip, and its vectors by row."""
         return [
             Evidence(
                 one.clip,
@@ -95,7 +99,7 @@ class Joint(CheckpointModel):
         ]
 
     def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
-        """The concepts that stand out in each clip and its best frame, and what the other rows have."""
+        """Return the concepts that stand out in each clip, its best frame, and what the other rows have."""
         sentence = query.vectors[0]
         explanations = [self._others.explain(sentence, one) for one in evidence]
         seen = [n for n, one in enumerate(evidence) if ROW in one.vectors and EYES in one.tracks]
@@ -109,7 +113,7 @@ class Joint(CheckpointModel):
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip
     ) -> Explanation:
-        """The concepts that both clips show, the other's frame most like this clip, and its nearest lines."""
+        """Return the concepts that both clips show, the frame most like this clip, and nearest lines."""
         common = self._others.compare(tracks, clip, other_tracks, other_clip)
         one, other = (self._seen(*own) for own in ((tracks, clip), (other_tracks, other_clip)))
         if one is None or other is None:
@@ -125,6 +129,7 @@ class Joint(CheckpointModel):
 
     @cached_property
     def concepts(self) -> Concepts:
+        """Return the vocabulary of reasons, encoded once for a text tower."""
         return read_concepts(self.tower, self.adapter, self.adapter.digest)
 
     def _seen(self, tracks: Mapping[str, Track], clip: Clip) -> Float32 | None:
@@ -134,7 +139,7 @@ class Joint(CheckpointModel):
     def _named(
         self, names: Sequence[str], vector: Float32, evidence: Evidence
     ) -> tuple[str, tuple[float, float] | None]:
-        """What a clip shows, and when the frame nearest to a vector is; of a picture no time."""
+        """Return what a clip shows, and when the frame nearest to a vector is; of a picture no time."""
         if evidence.clip.end <= evidence.clip.start:
             return ", ".join(names) or "the picture", None
         track = evidence.tracks[EYES]

@@ -122,7 +122,7 @@ class OtherRows:
 
     @cached_property
     def _mean(self) -> Float32:
-        """`[512]`"""
+        """Return the mean vector of the concepts, `[512]`."""
         texts = read_names()[::EVERY]
         key = f"mean-{self._tower.fingerprint}"
         made = cached_arrays(self._store.root, key, lambda: {"mean": self._tower.encode(texts).mean(axis=0)})

@@ -108,7 +108,7 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
 
 
 def in_float(network: Path) -> bytes:
-    """A converted network with its products in float, for accelerators, which have none in 8 bits."""
+    """Return a converted network with its products in float, for accelerators, which have none in 8 bits."""
     import onnx
 
     model = onnx.load(str(network))
@@ -117,7 +117,7 @@ def in_float(network: Path) -> bytes:
 
 
 def read_ranges(path: Path) -> tuple[dict[str, Range], Float32]:
-    """The range of each activation by role, and the embeddings of the golden pictures."""
+    """Return the range of each activation by role, and the embeddings of the golden pictures."""
     _, arrays = map_safetensors(path)
     roles = [name.removesuffix(".smooth") for name in arrays if name.endswith(".smooth")]
     ranges = {role: Range(arrays[f"{role}.smooth"], *arrays[f"{role}.range"].tolist()) for role in roles}
@@ -133,7 +133,7 @@ def golden_pictures() -> Float32:
 
 
 def golden_cosine(network: Path, golden: Float32) -> float:
-    """The least cosine of the golden pictures' embeddings to those of the float network."""
+    """Return the least cosine of the golden pictures' embeddings to those of the float network."""
     from wordreel.runtime.sessions import Network
 
     seen = Network(network)(**{INPUT: golden_pictures()})[OUTPUT]
@@ -144,7 +144,7 @@ def golden_cosine(network: Path, golden: Float32) -> float:
 
 
 def products(model: Any) -> list[Product]:
-    """The products by constant matrices of a graph, in order."""
+    """Return the products by constant matrices of a graph, in order."""
     from onnx import numpy_helper
 
     constants = {one.name: one for one in model.graph.initializer}
@@ -246,7 +246,7 @@ class _Rounded:
 
 
 def _float_on_eight_bits(product: Product, graph: Any) -> list[Any]:
-    """The nodes of a product in float with a matrix in 8 bits, which the runtime scales once, at loading."""
+    """Return the nodes of a product in float with a matrix in 8 bits, scaled once at loading."""
     from onnx import helper
 
     from wordreel.runtime.nets.graph import quantised
@@ -263,7 +263,7 @@ def _float_on_eight_bits(product: Product, graph: Any) -> list[Any]:
 
 
 def float_product(product: Product, graph: Any) -> list[Any]:
-    """The nodes of a product in float."""
+    """Return the nodes of a product in float."""
     from onnx import helper
 
     matrix = f"{product.result}.matrix"

@@ -32,9 +32,11 @@ class ResNet:
 
     @property
     def dim(self) -> int:
+        """Return the length of the features."""
         return self.planes << (len(self.layers) + 1)
 
     def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        """Build the graph."""
         x = net.input("frames", "n", 3, "height", "width")
         x = net.conv(x, "conv1", (self.planes, 3, 7, 7), norm="bn1", stride=2, pad=3)
         edge = {"pad": 0, "ceil_mode": 1} if self.caffe else {"pad": 1}
@@ -89,6 +91,7 @@ class SENet:
     classes: int = 1000
 
     def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        """Build the graph."""
         thin = self.planes
         x = net.input("frames", "n", 3, "height", "width")
         stem = ((3, thin, 2), (thin, thin, 1), (thin, 2 * thin, 1))
@@ -148,6 +151,7 @@ class DenseNet:
     classes: int = 1000
 
     def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        """Build the graph."""
         x = net.input("frames", "n", 3, "height", "width")
         x = net.conv(x, "features.conv0", (self.start, 3, 7, 7), norm="features.norm0", stride=2, pad=3)
         x = net.pool("MaxPool", x, (3, 3), (2, 2), pad=1)

@@ -27,7 +27,7 @@ HALVING = frozenset({1, 4, 7, 15})
 
 
 def build(folded: Weights, halving: Collection[int] = HALVING) -> Any:
-    """The model: `images [n, height, width, 3]` uint8 RGB to `features [n, 1280]` float32.
+    """Return the model: `images [n, height, width, 3]` uint8 RGB to `features [n, 1280]` float32.
 
     `folded` holds the kernel and bias of each convolution, with the batch norm after it folded in.
     """

@@ -123,7 +123,10 @@ class Graph:
         return y if bias is None else self.op("Add", y, self.constant(bias.astype(np.float32)))
 
     def finish(self, outputs: Mapping[str, str]) -> Any:
-        """The checked model. `outputs` maps the public name of each output to the value it is."""
+        """Return the checked model.
+
+        `outputs` maps the public name of each output to the value it is.
+        """
         for public, value in outputs.items():
             self._nodes.append(helper.make_node("Identity", [value], [public]))
         declared = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]

@@ -57,7 +57,7 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
 
 
 def build(layers: Mapping[str, Mapping[str, Array]]) -> Any:
-    """The graph from `sound [n]` in [-1, 1] to `features [rows, 1024]`, conv7 after its ReLU."""
+    """Return the graph from `sound [n]` in [-1, 1] to `features [rows, 1024]`, conv7 after its ReLU."""
     from wordreel.runtime.nets.graph import Graph, fold_batch_norm
 
     graph = Graph("soundnet")
@@ -106,6 +106,7 @@ class VGGish:
     patch: tuple[int, int] = (96, 64)
 
     def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        """Build the graph."""
         x = net.input("patches", "n", 1, *self.patch)
         into = 1
         for index, out in self.layers:

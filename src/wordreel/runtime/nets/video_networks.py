@@ -26,6 +26,7 @@ class R2Plus1D:
     classes: int = 359
 
     def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        """Build the graph."""
         x = net.input("clips", "n", 3, "time", "height", "width")
         x = _conv(net, x, "stem.0", (self.stem, 3, 1, 7, 7), "stem.1", (1, 2, 2))
         x = _conv(net, x, "stem.3", (self.planes, self.stem, 3, 1, 1), "stem.4")
@@ -48,7 +49,7 @@ class R2Plus1D:
 
 
 def inner_width(into: int, out: int) -> int:
-    """The width between space and time that keeps a 3×3×3 convolution's number of weights.
+    """Return the width between space and time that keeps a 3×3×3 convolution's number of weights.
 
     >>> inner_width(64, 64), inner_width(64, 128), inner_width(512, 512)
     (144, 230, 1152)
@@ -111,6 +112,7 @@ class S3D:
     classes: int = 400
 
     def __call__(self, net: NetBuilder) -> Mapping[str, str]:
+        """Build the graph."""
         x = net.input("clips", "n", 3, "time", "height", "width")
         x = _separate(net, x, "base.0", 3, self.stem, 7, 2)
         x = net.pool("MaxPool", x, (1, 3, 3), (1, 2, 2), pad=(0, 1, 1))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from wordreel.backbones.clip_vocabulary import END, tokenizer_json
+from wordreel.backbones.tokenizer import END, tokenizer_json
 
 MERGES = (
     "r e",

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from wordreel.backbones import frame_head
+from wordreel.backbones import tower
 from wordreel.backbones.config import BackboneConfig, HeadConfig
-from wordreel.backbones.frame_head import FrameHead, uniform_rows
+from wordreel.backbones.tower import FrameHead, uniform_rows
 
 RNG = np.random.default_rng(0)
 
@@ -39,7 +39,7 @@ def head(tmp_path):
 
 
 def test_clips_of_any_length_in_batches(head, monkeypatch):
-    monkeypatch.setattr(frame_head, "BATCH", 3)
+    monkeypatch.setattr(tower, "HEAD_BATCH", 3)
     clips = [RNG.normal(size=(count, 4)).astype(np.float32) for count in (1, 2, 5, 6, 40, 3, 1)]
     expected = [clip[uniform_rows(len(clip), 5)].mean(axis=0) for clip in clips]
     np.testing.assert_allclose(head(clips), expected, atol=1e-6)

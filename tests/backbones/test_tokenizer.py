@@ -6,14 +6,20 @@ import numpy as np
 import pytest
 from tests.tiny_backbone import MERGES, VOCABULARY
 
-from wordreel.backbones import clip_vocabulary
 from wordreel.backbones.config import TextSettings
-from wordreel.backbones.tokenizer import MAX_CHARACTERS, TextTokenizer, open_tokenizer
+from wordreel.backbones.tokenizer import (
+    CLIP_VOCABULARY,
+    MAX_CHARACTERS,
+    TextTokenizer,
+    convert,
+    open_tokenizer,
+    tokenizer_json,
+)
 from wordreel.errors import WeightsError, WeightsMissing
 from wordreel.runtime.store import WeightStore
 
 START, END = VOCABULARY - 2, VOCABULARY - 1
-CONTENT = clip_vocabulary.tokenizer_json([merge.split(" ") for merge in MERGES])
+CONTENT = tokenizer_json([merge.split(" ") for merge in MERGES])
 TOKENS = open_tokenizer(CONTENT)
 
 
@@ -75,13 +81,13 @@ def test_the_vocabulary_is_made_of_a_list_of_merges(tmp_path):
     lines = "\n".join(["#version", *MERGES, "", "beyond"])
     with gzip.open(tmp_path / "merges.txt.gz", "wt", encoding="utf-8") as file:
         file.write(lines[: lines.index("\n\nbeyond")])
-    clip_vocabulary.convert({"merges": tmp_path / "merges.txt.gz"}, tmp_path)
+    convert({"merges": tmp_path / "merges.txt.gz"}, tmp_path)
     assert (tmp_path / "tokenizer.json").read_text(encoding="utf-8") == CONTENT
 
 
 def test_openais_ids():
     try:
-        content = WeightStore().file(clip_vocabulary.NAME).read_text(encoding="utf-8")
+        content = WeightStore().file(CLIP_VOCABULARY).read_text(encoding="utf-8")
     except WeightsMissing:
         pytest.skip("wordreel weights fetch clip-vocabulary")
     found, _ = TextTokenizer(content, TextSettings(shorter=True)).encode(["A photo of a cat, isn't it?"])

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.backbones.config import BackboneConfig
-from wordreel.backbones.frame_head import FrameHead
 from wordreel.backbones.layout import Layout, find_layout
 from wordreel.backbones.tokenizer import TextTokenizer
-from wordreel.backbones.tower import BATCH, Tower
+from wordreel.backbones.tower import BATCH, FrameHead, Tower
 from wordreel.backbones.transform import transform_images
 from wordreel.errors import NextStep, WeightsCorrupt
 from wordreel.runtime.sessions import Precision

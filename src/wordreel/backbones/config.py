@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 Family = Literal["clip", "siglip"]
 """Trained by a softmax over a batch, or by a sigmoid of each pair."""
 Triple = tuple[float, float, float]
+TABLE = Path(__file__).parent / "data" / "named_backbones.json"
 
 
 @dataclass(frozen=True)
@@ -87,3 +90,30 @@ class BackboneConfig:
             TextSettings(**values["text"]),
             None if values["head"] is None else HeadConfig(**values["head"]),
         )
+
+
+Speed = Literal["fast", "medium", "slow"]
+
+
+@dataclass(frozen=True)
+class NamedBackbone:
+    """One model. `megabytes` are to download; `speed` is that of the image tower on a CPU: with two cores,
+    fast ones see more than ten frames a second, slow ones less than two."""
+
+    name: str
+    title: str
+    hub: str
+    megabytes: float
+    licence: str
+    speed: Speed
+    revision: str = ""
+
+
+NAMED: Mapping[str, NamedBackbone] = {
+    entry["name"]: NamedBackbone(**entry) for entry in json.loads(TABLE.read_text(encoding="utf-8"))
+}
+"""CLIP-like models by name, as `data/named_backbones.json` lists them.
+
+To add one, append an entry whose hub id you have verified. An empty `revision` is the newest commit; the
+commit that was downloaded is recorded either way.
+"""

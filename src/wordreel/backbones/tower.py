@@ -1,15 +1,17 @@
-"""One network of a joint picture-text model, run as it is published."""
+"""The networks of joint picture-text models, run as they are published, and the heads of fine-tuned ones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wordreel.backbones.config import HeadConfig
 from wordreel.errors import WeightsError
-from wordreel.runtime.sessions import open_session
+from wordreel.runtime.sessions import Network, in_batches, open_session
 from wordreel.types import Bool, Float32, Int64
 
 EMBEDDINGS = ("image_embeds", "text_embeds", "embedding", "pooler_output")
@@ -80,3 +82,36 @@ def _fixed(shape: Any, axis: int) -> int | None:
     """Return the size of an axis; None where a graph takes any."""
     size = shape[axis] if shape is not None and len(shape) > axis else None
     return size if isinstance(size, int) and size > 0 else None
+
+
+HEAD_BATCH = 64  # clips
+MIN_FRAMES = 3  # frames of a batch: CLIP2Video's head needs differences of every second one
+
+
+def uniform_rows(count: int, most: int) -> list[int]:
+    """Return evenly spaced rows of `count`, the first and the last among them: all where they are few.
+
+    >>> uniform_rows(100, 4)
+    [0, 33, 66, 99]
+    """
+    return [int(row) for row in np.linspace(0, count - 1, min(count, most))]
+
+
+class FrameHead:
+    """A graph from `frames [n, count, dim]` and which of them exist, `mask`, to `vectors`."""
+
+    def __init__(self, config: HeadConfig, path: Path) -> None:
+        self._config = config
+        self._network = Network(path)
+
+    def __call__(self, clips: Sequence[Float32]) -> Float32:
+        """Return one unit vector for the frame embeddings `[n, dim]` of each clip, in order of time."""
+        return in_batches(self._batch, clips, HEAD_BATCH)
+
+    def _batch(self, clips: Sequence[Float32]) -> Float32:
+        chosen = [clip[uniform_rows(len(clip), self._config.frames)] for clip in clips]
+        frames = np.zeros((len(chosen), max(MIN_FRAMES, *map(len, chosen)), chosen[0].shape[1]), np.float32)
+        mask = np.zeros(frames.shape[:2], bool)
+        for number, rows in enumerate(chosen):
+            frames[number, : len(rows)], mask[number, : len(rows)] = rows, True
+        return self._network(frames=frames, mask=mask)["vectors"]

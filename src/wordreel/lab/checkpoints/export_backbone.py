@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordreel.backbones import clip_vocabulary
 from wordreel.backbones.config import ImageTransform
 from wordreel.backbones.layout import CONFIG, HEAD, HEAD_CONFIG, TOKENIZER, read_json
+from wordreel.backbones.tokenizer import CLIP_VOCABULARY
 from wordreel.errors import NextStep, UnsafePickle, WeightsError, WordreelError
 from wordreel.lab.checkpoints.clip import init_from_clip, read_clip
 from wordreel.lab.checkpoints.video_text import module_from
@@ -165,7 +165,7 @@ def _export_clip(model: VideoTextModel, source: Path, folder: Path) -> None:
     texts = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     _write(_Texts(model), texts, "text_embeds", folder / "text_model.onnx", 2)
     own = source / TOKENIZER
-    shutil.copyfile(own if own.is_file() else WeightStore().file(clip_vocabulary.NAME), folder / TOKENIZER)
+    shutil.copyfile(own if own.is_file() else WeightStore().file(CLIP_VOCABULARY), folder / TOKENIZER)
     _write_json(
         folder / CONFIG, {"model_type": "clip", "text_config": {"max_position_embeddings": clip.text.length}}
     )
@@ -208,7 +208,7 @@ def _export_open_clip(path: Path, folder: Path) -> None:
     if tokenizer is not None:
         tokenizer.save_pretrained(str(folder / "textual"))
     else:
-        shutil.copyfile(WeightStore().file(clip_vocabulary.NAME), folder / "textual" / TOKENIZER)
+        shutil.copyfile(WeightStore().file(CLIP_VOCABULARY), folder / "textual" / TOKENIZER)
     _write_json(folder / CONFIG, described)
     _write_json(folder / "visual" / "preprocess_cfg.json", transform)
 

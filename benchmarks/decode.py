@@ -28,7 +28,7 @@ import numpy as np
 
 from wordreel.errors import MediaError
 from wordreel.media import AudioNeed, Fence, FrameNeed, Frames, Need
-from wordreel.media.hw_devices import DEVICES, HwDevices
+from wordreel.media.hardware import DEVICES, HwDevices
 
 CASES: dict[str, list[Need]] = {
     "1 fps at 256 px": [FrameNeed(1, 256)],

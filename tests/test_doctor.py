@@ -7,7 +7,7 @@ from wordreel.doctor import run_checks
 from wordreel.errors import MediaError
 from wordreel.ingest.add import add
 from wordreel.library import Library
-from wordreel.media.hw_devices import HwDevice, HwDevices
+from wordreel.media.hardware import HwDevice, HwDevices
 from wordreel.runtime.store import WeightStore
 
 

@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from wordreel.library import Library as Library
     from wordreel.maintain.publication import PublicationReport as PublicationReport
     from wordreel.media.clip_file import cut_clip as cut_clip
-    from wordreel.media.cut_report import CutReport as CutReport
+    from wordreel.media.types import CutReport as CutReport
     from wordreel.models.base import Model as Model
     from wordreel.models.conversion import ConversionOptions as ConversionOptions
     from wordreel.people.people_manager import PeopleManager as PeopleManager
@@ -137,7 +137,7 @@ _MODULES = {
     "library": ("Library",),
     "maintain.publication": ("PublicationReport",),
     "media.clip_file": ("cut_clip",),
-    "media.cut_report": ("CutReport",),
+    "media.types": ("CutReport",),
     "models.base": ("Model",),
     "models.conversion": ("ConversionOptions",),
     "people.people_manager": ("PeopleManager", "Person", "PersonFace"),

@@ -15,7 +15,7 @@ from wordreel.embed.embedding_cache import Gallery
 from wordreel.errors import LibraryError, MediaError, NextStep, WordreelError
 from wordreel.experts import registry
 from wordreel.maintain.wrong_values import degenerate_embeddings
-from wordreel.media.hw_devices import DEVICES, VARIABLE, process_devices
+from wordreel.media.hardware import DEVICES, VARIABLE, process_devices
 from wordreel.media.types import Limits
 from wordreel.media.worker_process import WorkerProcess
 from wordreel.runtime import weight_table as weights

@@ -13,8 +13,9 @@ from typing import Any
 import av
 
 from wordreel.errors import MediaError
-from wordreel.media import container, decode_task, hw_decode, worker
+from wordreel.media import container, hardware, worker
 
+open_container = container.open_container
 FORMATS = {"yuv420p": "nv12", "yuv420p10le": "p010le"}
 
 
@@ -41,7 +42,7 @@ class FakeDevice:
     def open(self, *about: Any) -> Any:
         if self.behaviour == "unable":
             raise MediaError("no stream is compatible")
-        real = container.open_container(*about)
+        real = open_container(*about)
         stream = real.streams.video[0]
         context = Wrapped(stream.codec_context, is_hwaccel=True)
         disguised = Wrapped(stream, codec_context=context)
@@ -69,13 +70,13 @@ class FakeDevice:
 
 def main() -> None:
     device = FakeDevice(os.environ["FAKE_DEVICE"])
-    hw_decode.hwaccel = lambda name: None  # type: ignore[assignment] # the rehearsal runs in software
+    hardware.hwaccel = lambda name: None  # type: ignore[assignment] # the rehearsal runs in software
     worker.hwaccel = lambda name: device  # type: ignore[assignment]
 
     def open_either(*about: Any) -> Any:
-        return device.open(*about[:-1]) if about[-1] is device else container.open_container(*about)
+        return device.open(*about[:-1]) if about[-1] is device else open_container(*about)
 
-    decode_task.open_container = open_either  # type: ignore[assignment]
+    container.open_container = open_either  # type: ignore[assignment]
     if device.behaviour == "refuses":
 
         def refuse(*_: Any) -> None:

@@ -10,9 +10,7 @@ from tests.media import make
 from wordreel.errors import BrokenMedia, DiskError, MediaError, NotMedia, OverLimit
 from wordreel.media import AudioNeed, Fence, FrameNeed
 from wordreel.media.clip_file import CONTAINERS, cut_clip
-from wordreel.media.cut_report import CutStopped, Watch
-from wordreel.media.cut_request import CutRequest
-from wordreel.media.window_reader import StreamRequest
+from wordreel.media.types import CutRequest, CutStopped, StreamRequest, Watch
 
 SECONDS = 5.0
 

@@ -12,7 +12,7 @@ from tests.media import make
 from wordreel import media
 from wordreel.errors import NotMedia, OverLimit
 from wordreel.media import AudioNeed, Fence, FrameNeed, Limits, decode
-from wordreel.media.orientation import upright
+from wordreel.media.video_sampler import upright
 
 
 def twin(path, rate, short_side):

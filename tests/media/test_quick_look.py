@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from tests.media import make
 
-from wordreel.media import FrameNeed, quick_look
-from wordreel.media.decode_task import DecodeTask
+from wordreel.media import FrameNeed
+from wordreel.media import decode as quick_look
+from wordreel.media.container import DecodeTask
 from wordreel.media.formats import MP4
 from wordreel.media.types import Limits
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.serve.conftest import running, wait
 
-from wordreel.media.cut_report import CutStopped
+from wordreel.media.types import CutStopped
 
 
 @pytest.fixture

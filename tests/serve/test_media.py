@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.serve.conftest import running, wait
 
 from wordreel.errors import MediaError, NotMedia
-from wordreel.media.files import OpenFile
+from wordreel.media.formats import OpenFile
 from wordreel.media.types import MediaInfo
 from wordreel.serve.media_files import MediaResponse, media_type_of
 from wordreel.serve.pictures import DiskCache, Thumbnails

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.media.page_memory import page_zeros
 from wordreel.media.types import Frames, Sound
+from wordreel.media.window_reader import page_zeros
 
 MIN_REMAINDER = 1.0
 PAUSE = 0.4  # seconds between two words

@@ -5,16 +5,14 @@ from typing import TYPE_CHECKING
 from wordreel.util.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from wordreel.media.fence import Fence
-    from wordreel.media.one_shot import audio, frames, probe
+    from wordreel.media.fence import Fence, audio, frames, probe
     from wordreel.media.shots import describe, find_shots, shot_boundaries
     from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, MediaInfo, Need, Sound, Window
 
 __getattr__ = lazy_exports(
     __name__,
     {
-        "fence": ("Fence",),
-        "one_shot": ("audio", "frames", "probe"),
+        "fence": ("Fence", "audio", "frames", "probe"),
         "shots": ("describe", "find_shots", "shot_boundaries"),
         "types": ("AudioNeed", "FrameNeed", "Frames", "Limits", "MediaInfo", "Need", "Sound", "Window"),
     },

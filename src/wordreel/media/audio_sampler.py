@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wordreel.errors import OverLimit
-from wordreel.media.packets import decode_frames
-from wordreel.media.timestamps import StreamClock
+from wordreel.media.packets import StreamClock, decode_frames
 from wordreel.media.types import AudioNeed, Limits
 
 Emit = Callable[[int, int, Any], None]

@@ -9,10 +9,8 @@ from os import PathLike
 from pathlib import Path
 
 from wordreel.errors import DiskError, MediaError, NextStep
-from wordreel.media.cut_report import CutReport, Watch
-from wordreel.media.cut_request import CutRequest
 from wordreel.media.fence import Fence
-from wordreel.media.types import Limits
+from wordreel.media.types import CutReport, CutRequest, Limits, Watch
 from wordreel.progress import ProgressCallback
 from wordreel.util.atomic import sync_dir
 

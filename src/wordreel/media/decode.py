@@ -1,21 +1,35 @@
-"""Decode a file in one pass, window by window or key frame by key frame, as messages. Runs in the worker."""
+"""Decode a file in one pass, window by window or key frame by key frame, as messages. Runs in the worker.
+
+A quick look decodes key frames alone: all packets are read and only some are decoded, so no index is needed
+and nothing is sought. A key frame comes at most every `1 / rate` seconds. Encoders choose how far apart they
+are: a second on phones, ten in films. Where there are more than `SPARSE` steps between two, the frames
+between are decoded as well if that is cheap: small pictures, or few of them.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
+import numpy as np
+
+from wordreel.errors import OverLimit
 from wordreel.media.audio_sampler import AudioSampler
-from wordreel.media.container import audio_stream, check_pixels, video_stream
-from wordreel.media.decode_task import DecodeTask, is_single_gif, no_media_error
-from wordreel.media.media_info import real_duration
-from wordreel.media.orientation import orientation
-from wordreel.media.packets import decode_frames
-from wordreel.media.timestamps import StreamClock
+from wordreel.media.container import (
+    DecodeTask,
+    audio_stream,
+    check_pixels,
+    is_single_gif,
+    no_media_error,
+    video_stream,
+)
+from wordreel.media.media_info import first_frame, real_duration
+from wordreel.media.packets import StreamClock, decode_frames, read_packets
 from wordreel.media.types import AudioNeed, FrameNeed, Need
-from wordreel.media.video_sampler import Scaler, VideoSampler, sample_still
+from wordreel.media.video_sampler import Scaler, VideoSampler, orientation
 from wordreel.util.cores import cores
 
 Send = Callable[..., None]
@@ -63,14 +77,9 @@ def decode_windows(
     samplers = [sampler for sampler in (video, audio) if sampler is not None and sampler.has_media]
     if not samplers:
         raise no_media_error(task, stream is not None)
-    send(
-        {
-            "is": "begin",
-            "video": video is not None and video.has_media,
-            "audio": audio is not None and audio.has_media,
-            "orientation": video.orientation if video is not None and video.has_media else 0,
-        }
-    )
+    shown = video is not None and video.has_media
+    turn = video.orientation if video is not None and shown else 0
+    _begin(send, shown, audio is not None and audio.has_media, turn)
     if not frame_needs:
         # A silent video requested only for its sound still has a duration to report.
         samplers = [sampler for sampler in samplers if sampler is not video] or samplers
@@ -98,7 +107,7 @@ def _windows(
         for sampler in samplers:
             sampler.flush(math.inf if last else end)
         finish = max([sampler.end for sampler in samplers], default=end) if last else end
-        send({"is": "window", "start": first, "end": max(first, finish), "last": last})
+        _end_window(send, first, finish, last)
         if last:
             return
 
@@ -131,14 +140,19 @@ def _decode_still(
 ) -> None:
     if stream is None:
         raise no_media_error(task, False)
-    images: list[tuple[int, Any]] = []
-    turn = sample_still(
-        opened, stream, needs, task.limits, lambda i, _f, _c, image: images.append((i, image))
-    )
-    send({"is": "begin", "video": True, "audio": False, "orientation": turn})
-    for index, image in images:
-        send_image(send, index, 0, 1, image)
-    send({"is": "window", "start": 0.0, "end": 0.0, "last": True})
+    frame = first_frame(task, opened, stream)
+    _begin(send, turn=orientation(frame, stream))
+    for index, need in needs.items():
+        send_image(send, index, 0, 1, Scaler(need)(frame), time=0.0)
+    _end_window(send, 0.0, 0.0, last=True)
+
+
+def _begin(send: Send, video: bool = True, audio: bool = False, turn: int = 0) -> None:
+    send({"is": "begin", "video": video, "audio": audio, "orientation": turn})
+
+
+def _end_window(send: Send, start: float, end: float, last: bool) -> None:
+    send({"is": "window", "start": start, "end": max(start, end), "last": last})
 
 
 def threads(stream: Any) -> None:
@@ -164,15 +178,12 @@ def decode_keyframes(task: DecodeTask, need: FrameNeed, start: float, stop: floa
     stream = video_stream(opened)
     if stream is None:
         raise no_media_error(task, False)
-    check_pixels(stream.codec_context.width, stream.codec_context.height, task.limits)
     # One thread: frame threads would hold each lone frame back until more packets came.
     stream.thread_type = "SLICE"
-    frame = next(decode_frames(opened, stream), None)
-    if frame is None:
-        raise no_media_error(task, True)
+    frame = first_frame(task, opened, stream)
     clock, scaler, heartbeat = StreamClock(opened, stream, 0.04), Scaler(need), Heartbeat(send)
     clock.time(frame)
-    send({"is": "begin", "video": True, "audio": False, "orientation": orientation(frame, stream)})
+    _begin(send, turn=orientation(frame, stream))
     last, sent, k = -1.0, 0, 0
     stream.codec_context.skip_frame = "NONKEY"
     while k == 0 or start + k / need.rate < stop:
@@ -193,4 +204,134 @@ def decode_keyframes(task: DecodeTask, need: FrameNeed, start: float, stop: floa
             send_image(send, 0, sent, 1, scaler(frame), time=time)
             last, sent = time, sent + 1
         heartbeat(target)
-    send({"is": "window", "start": start, "end": max(start, stop), "last": True})
+    _end_window(send, start, stop, last=True)
+
+
+SPARSE = 1.5  # steps between two key frames from which on the gap may be filled
+CHEAP = (
+    3_000_000  # pixels a second of media that may be decoded to fill gaps: 300 × 224 at 45 frames a second
+)
+HEAD_START = 20.0  # seconds of media for which that is granted in advance
+
+
+def decode_quick_look(task: DecodeTask, need: FrameNeed, window: float, send: Send) -> None:
+    """Send `begin`, then for each window its `frame` messages and a `window`, as `decode_windows` does."""
+    opened = task.open()
+    stream = video_stream(opened)
+    if task.container.picture or is_single_gif(task):
+        _decode_still(opened, stream, task, {0: need}, send)
+        return
+    looks = None if stream is None else _KeyFrames(opened, stream, task, need, Heartbeat(send))
+    first = None if looks is None else next(looks, None)
+    if looks is None or first is None:
+        if audio_stream(opened) is None:
+            raise no_media_error(task, stream is not None)
+        _begin(send, video=False, audio=True)
+        _end_window(send, 0.0, real_duration(task), last=True)
+        return
+    _begin(send, turn=orientation(first[1], stream))
+    scaler = Scaler(need)
+    start = 0.0
+    for number, (seconds, frame) in enumerate(chain((first,), looks)):
+        while seconds >= start + window:
+            _end_window(send, start, start + window, last=False)
+            start += window
+        send_image(send, 0, number, 1, scaler(frame), time=seconds)
+    _end_window(send, start, looks.end, last=True)
+
+
+class _KeyFrames(Iterator[tuple[float, Any]]):
+    """Times and frames, in order; `end` is where the video has been read to."""
+
+    def __init__(
+        self, container: Any, stream: Any, task: DecodeTask, need: FrameNeed, heartbeat: Heartbeat
+    ) -> None:
+        self._context = stream.codec_context
+        check_pixels(self._context.width, self._context.height, task.limits)
+        # One thread: frame threads would hold each lone frame back until more packets came.
+        stream.thread_type = "SLICE"
+        self._limits, self._heartbeat = task.limits, heartbeat
+        self._step = 1.0 / need.rate
+        self._clock = StreamClock(container, stream, 0.04)
+        self._last = -np.inf  # when the last frame that was returned is displayed
+        self._spent = 0.0  # pixels decoded to fill gaps
+        self._group: list[Any] | None = None  # packets since the last key frame; None where they are too many
+        self._frames = self._read(container, stream)
+        self.end = 0.0
+
+    def __next__(self) -> tuple[float, Any]:
+        return next(self._frames)
+
+    def _read(self, container: Any, stream: Any) -> Iterator[tuple[float, Any]]:
+        for packet in read_packets(container, stream):
+            if not packet.size:
+                continue
+            time = self._packet_time(packet)
+            if packet.is_keyframe:
+                yield from self._fill(time)
+                self._group = [packet]
+                if time is None or time >= self._last + self._step:
+                    for frame in self._decode([packet]):
+                        yield from self._timed(frame)
+                        break
+            elif self._group is not None:
+                self._group.append(packet)
+                if len(self._group) * self._pixels > self._affordable(self.end):
+                    self._group = None
+            self._heartbeat(self.end)
+        yield from self._fill(self.end)
+
+    def _packet_time(self, packet: Any) -> float | None:
+        """When a packet is displayed; None where that is known only once it is decoded."""
+        stamp = packet.pts if packet.pts is not None else packet.dts
+        time = None if stamp is None else self._clock.since(stamp)
+        if time is not None:
+            length = max(0, packet.duration or 0) * float(packet.time_base or 0)
+            self.end = max(self.end, time + length)
+            if time > self._limits.seconds:
+                raise OverLimit(
+                    f"a frame at {time:.0f} seconds is over the limit of {self._limits.seconds:.0f} seconds"
+                )
+        return time
+
+    def _fill(self, until: float | None) -> Iterator[tuple[float, Any]]:
+        """Frames between the last one and the next key frame, where there is room for any and it is cheap."""
+        group, self._group = self._group, None
+        if group is None or until is None or until < self._last + SPARSE * self._step:
+            return
+        self._spent += len(group) * self._pixels
+        for frame in self._decode(group):
+            time = self._packet_time(frame)
+            if time is not None and self._last + self._step <= time <= until - self._step / 2:
+                yield from self._timed(frame)
+
+    def _timed(self, frame: Any) -> Iterator[tuple[float, Any]]:
+        """Yield the frame and its time, unless it comes too soon after the one before."""
+        check_pixels(frame.width, frame.height, self._limits)
+        time = max(0.0, self._clock.time(frame))
+        if time >= self._last + self._step:
+            self._last = time
+            self.end = max(self.end, time)
+            yield time, frame
+
+    def _decode(self, packets: list[Any]) -> Iterator[Any]:
+        """Yield the frames of packets that begin with a key frame, and nothing of what comes after them."""
+        import av
+
+        try:
+            for packet in (*packets, None):
+                try:
+                    yield from self._context.decode(packet)
+                except (av.error.MemoryError, MemoryError):
+                    raise
+                except (av.FFmpegError, ValueError):
+                    continue
+        finally:
+            self._context.flush_buffers()
+
+    @property
+    def _pixels(self) -> float:
+        return float(self._context.width * self._context.height)
+
+    def _affordable(self, reached: float) -> float:
+        return CHEAP * (reached + HEAD_START) - self._spent

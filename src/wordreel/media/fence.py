@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from wordreel.errors import BrokenMedia, MediaError
-from wordreel.media.cut_report import CutReport, Watch, write_cut
-from wordreel.media.cut_request import CutRequest
-from wordreel.media.files import OpenFile, open_media
-from wordreel.media.hw_devices import DEVICES, HwDevice, HwDevices, process_devices
-from wordreel.media.types import FrameNeed, Limits, MediaInfo, Need, Window
-from wordreel.media.window_reader import StreamRequest, read_windows
+import numpy as np
+
+from wordreel.errors import BrokenMedia, MediaError, NotMedia
+from wordreel.media.formats import OpenFile, open_media
+from wordreel.media.hardware import DEVICES, HwDevice, HwDevices, process_devices
+from wordreel.media.types import (
+    AudioNeed,
+    CutReport,
+    CutRequest,
+    FrameNeed,
+    Frames,
+    Limits,
+    MediaInfo,
+    Need,
+    Sound,
+    StreamRequest,
+    Watch,
+    Window,
+)
+from wordreel.media.window_reader import read_windows, write_cut
 from wordreel.media.worker_process import WorkerProcess
 from wordreel.util.child_process import Header, ProtocolError, get_float, get_int, get_text
 
@@ -119,7 +132,7 @@ class Fence:
             device = self._choose_device(file, request)
             if device is not None:
                 try:
-                    with self._device_worker(device) as worker:
+                    with self._worker(device) as worker:
                         worker.command(file.descriptor, header)
                         for window in read_windows(worker, request, self.limits):
                             returned += 1
@@ -148,17 +161,6 @@ class Fence:
             name = get_text(worker.answer(), "name")
         return DEVICES[name] if name in usable else None
 
-    @contextmanager
-    def _device_worker(self, device: HwDevice) -> Iterator[WorkerProcess]:
-        """Yield a worker for one file, which ends with it."""
-        worker = WorkerProcess(self.limits, device)
-        try:
-            yield worker
-        except ProtocolError as error:
-            raise BrokenMedia(f"the decoder misbehaved on this file: {error}") from error
-        finally:
-            worker.close()
-
     def cut(self, path: Path, request: CutRequest, descriptor: int, watch: Watch = Watch()) -> CutReport:  # noqa: B008 - frozen
         """Write a moment of a file to another, open for writing, which `watch` may stop.
 
@@ -172,18 +174,16 @@ class Fence:
     def _about(self, file: OpenFile) -> dict[str, Any]:
         return {"size": file.size, "container": asdict(file.container), "limits": asdict(self.limits)}
 
-    @contextmanager
-    def _file(self, path: Path) -> Iterator[OpenFile]:
-        file = open_media(path, self.limits)
-        try:
-            yield file
-        finally:
-            file.close()
+    def _file(self, path: Path) -> closing[OpenFile]:
+        return closing(open_media(path, self.limits))
 
     @contextmanager
-    def _worker(self) -> Iterator[WorkerProcess]:
-        """Lease a worker. It returns to the pool only after a success or an error that it reported itself."""
-        worker = self._lease()
+    def _worker(self, device: HwDevice | None = None) -> Iterator[WorkerProcess]:
+        """Lease a worker. It returns to the pool only after a success or an error that it reported itself.
+
+        One with a device serves one file, and ends with it.
+        """
+        worker = self._lease() if device is None else WorkerProcess(self.limits, device)
         healthy = False
         try:
             yield worker
@@ -194,7 +194,7 @@ class Fence:
             healthy = worker.reported_error
             raise
         finally:
-            if healthy:
+            if healthy and device is None:
                 self._release(worker)
             else:
                 worker.close()
@@ -248,3 +248,89 @@ def _info(header: Header, file: OpenFile) -> MediaInfo:
         audio_codec=get_text(header, "audio_codec", 40),
         sample_rate=get_int(header, "sample_rate", 0, 2**31),
     )
+
+
+def probe(path: Path) -> MediaInfo:
+    """Return a file's kind, size and codecs, like `Fence.probe` with a fence of its own.
+
+    Args:
+        path: A video, a sound or a picture.
+
+    Raises:
+        MediaError: It is not media, is damaged, or exceeds the limits.
+
+    >>> import cv2, tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "black.png"
+    >>> _ = cv2.imwrite(str(path), np.zeros((20, 30, 3), np.uint8))
+    >>> info = probe(path)
+    >>> info.kind, info.width, info.height
+    ('image', 30, 20)
+    """
+    with Fence() as fence:
+        return fence.probe(path)
+
+
+def frames(
+    path: Path,
+    rate: float = 1.0,
+    short_side: int = 256,
+    start: float | None = None,
+    end: float | None = None,
+    sparse: bool = False,
+) -> Frames:
+    """Frames at `start + k / rate` until `end`, each the one displayed at its time.
+
+    Args:
+        path: A video or a picture.
+        rate: Frames per second.
+        short_side: The shorter side is scaled down to this many pixels.
+        start: Seconds; the beginning if None.
+        end: Seconds; the end of the file if None.
+        sparse: Return the key frame at or before each time instead, each once and with its true time: far
+            cheaper, and unevenly spaced.
+
+    Raises:
+        MediaError: The file cannot be decoded; `NotMedia` if it has no pictures.
+
+    >>> import cv2, tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "black.png"
+    >>> _ = cv2.imwrite(str(path), np.zeros((20, 30, 3), np.uint8))
+    >>> frames(path).images.shape
+    (1, 20, 30, 3)
+    """
+    request = StreamRequest((FrameNeed(rate, short_side),), 60.0, start or 0.0, end, sparse)
+    with Fence() as fence:
+        parts = [window.parts[0] for window in fence.run(path, request)]
+    filled = [part for part in parts if isinstance(part, Frames) and len(part)]
+    if not filled:
+        if any(part is None for part in parts):
+            raise NotMedia("there are no pictures in this file, only sound")
+        return next(part for part in parts if isinstance(part, Frames))
+    images = filled[0].images if len(filled) == 1 else np.concatenate([part.images for part in filled])
+    return Frames(images, np.concatenate([part.times for part in filled]), 1.0 / rate)
+
+
+def audio(path: Path, rate: int = 16000) -> Sound:
+    """All sound of a file, mono, from time 0.
+
+    Args:
+        path: A sound, or a video with sound.
+        rate: Samples per second.
+
+    Raises:
+        MediaError: The file cannot be decoded; `NotMedia` if it has no sound.
+
+    >>> import tempfile, wave
+    >>> path = Path(tempfile.mkdtemp()) / "silence.wav"
+    >>> with wave.open(str(path), "wb") as file:
+    ...     file.setparams((1, 2, 16000, 0, "NONE", ""))
+    ...     file.writeframes(bytes(2 * 16000))
+    >>> audio(path).seconds
+    1.0
+    """
+    with Fence() as fence:
+        windows = list(fence.stream(path, [AudioNeed(rate)]))
+    pieces = [part.samples for window in windows if isinstance(part := window.parts[0], Sound)]
+    if not pieces:
+        raise NotMedia("there is no sound in this file")
+    return Sound(np.concatenate(pieces), rate)

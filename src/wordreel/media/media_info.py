@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from wordreel.errors import OverLimit
-from wordreel.media.container import audio_stream, check_pixels, video_stream
-from wordreel.media.decode_task import DecodeTask, is_single_gif, no_media_error
-from wordreel.media.orientation import displayed_size, orientation
+from wordreel.media.container import (
+    DecodeTask,
+    audio_stream,
+    check_pixels,
+    is_single_gif,
+    no_media_error,
+    video_stream,
+)
 from wordreel.media.packets import decode_frames
 from wordreel.media.types import MediaInfo
+from wordreel.media.video_sampler import displayed_size, orientation
 
 
 def read_info(task: DecodeTask) -> MediaInfo:
@@ -94,3 +100,13 @@ def _last_stamp(opened: Any, streams: list[Any], first: float) -> float:
     except (av.FFmpegError, IndexError):
         return last
     return last
+
+
+def first_frame(task: DecodeTask, opened: Any, stream: Any) -> Any:
+    """Return the first frame of a stream, within the limits; raise a MediaError if there is none."""
+    check_pixels(stream.codec_context.width, stream.codec_context.height, task.limits)
+    frame = next(decode_frames(opened, stream), None)
+    if frame is None:
+        raise no_media_error(task, True)
+    check_pixels(frame.width, frame.height, task.limits)
+    return frame

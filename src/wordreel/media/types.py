@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wordreel.progress import ProgressCallback
 
 
 @dataclass(frozen=True)
@@ -101,3 +104,52 @@ class Limits:
     memory_bytes: int = 3 * 2**30  # of the decoding worker
     wall_floor: float = 30.0  # seconds of decoding always granted ...
     wall_per_second: float = 4.0  # ... plus this much per second of media
+
+
+@dataclass(frozen=True)
+class CutRequest:
+    """What to cut, in seconds, and into which container ("mp4" or "matroska").
+
+    `playable` asks for codecs that every browser plays.
+    """
+
+    start: float
+    end: float
+    tolerance: float = 0.5
+    container: str = "mp4"
+    playable: bool = False
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """What to decode of one file."""
+
+    needs: tuple[Need, ...]
+    window: float
+    start: float = 0.0
+    stop: float | None = None
+    sparse: bool = False
+
+
+@dataclass(frozen=True)
+class CutReport:
+    """What a clip holds: from `start` to `end` of its source, in seconds, and what became of its streams."""
+
+    start: float
+    end: float
+    picture: str  # "copied", "encoded", or "none" where the source has none
+    sound: str
+    bytes: int
+
+
+class CutStopped(Exception):
+    """The cut is no longer wanted."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a cut may cost, and who watches it: `stopped` is asked between pieces of the file."""
+
+    max_bytes: int = 64 * 2**30
+    stopped: Callable[[], bool] = lambda: False
+    on_progress: ProgressCallback | None = None

@@ -1,17 +1,23 @@
-"""Sample a video stream at several rates and sizes in one pass."""
+"""Sample a video stream at several rates and sizes in one pass; and the orientation of its frames.
+
+Decoders return frames as stored; players rotate them, and so do we. An orientation is 0..7: quarter turns
+counter-clockwise, plus 4 when mirrored left-right beforehand.
+"""
 
 from __future__ import annotations
 
 import math
+import struct
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wordreel.errors import BrokenMedia, OverLimit
+import numpy as np
+from numpy.typing import NDArray
+
+from wordreel.errors import OverLimit
 from wordreel.media.container import check_pixels
-from wordreel.media.orientation import orientation
-from wordreel.media.packets import decode_frames
-from wordreel.media.timestamps import StreamClock
+from wordreel.media.packets import StreamClock, decode_frames
 from wordreel.media.types import FrameNeed, Limits
 
 Emit = Callable[[int, int, int, Any], None]
@@ -246,19 +252,47 @@ class VideoSampler:
                     break
 
 
-def sample_still(container: Any, stream: Any, needs: dict[int, FrameNeed], limits: Limits, emit: Emit) -> int:
-    """Emit the one frame of a picture for every need; returns its orientation."""
-    frame = first_frame(container, stream, limits)
-    for index, need in needs.items():
-        emit(index, 0, 1, Scaler(need)(frame))
-    return orientation(frame, stream)
+# An orientation is 0..7: quarter turns counter-clockwise, plus 4 when mirrored left-right beforehand.
 
 
-def first_frame(container: Any, stream: Any, limits: Limits) -> Any:
-    """Return the first frame of a stream, within the limits."""
-    check_pixels(stream.codec_context.width, stream.codec_context.height, limits)
-    frame = next(decode_frames(container, stream), None)
-    if frame is None:
-        raise BrokenMedia("truncated or damaged: no frame could be decoded")
-    check_pixels(frame.width, frame.height, limits)
-    return frame
+def orientation(frame: Any, stream: Any) -> int:
+    """Return the orientation in a frame's display matrix (from EXIF in photographs), 0 without one."""
+    try:
+        matrix = frame.side_data.get("DISPLAYMATRIX")
+    except (ValueError, KeyError):
+        # PyAV cannot list side data of kinds it does not know, EXIF among them; the angle is still available.
+        return int(round(frame.rotation / 90) % 4)
+    if matrix is None or len(matrix := bytes(matrix)) < 36:
+        return 0
+    a, b, _, c, d = struct.unpack("=5i", matrix[:20])
+    # Rows of the matrix: x' = a x + c y, y' = b x + d y, with y pointing down.
+    return _MATRICES.get((_sign(a), _sign(b), _sign(c), _sign(d)), 0)
+
+
+def displayed_size(width: int, height: int, orientation: int) -> tuple[int, int]:
+    """Return the displayed size of a frame stored as `width` x `height`."""
+    return (height, width) if orientation % 2 else (width, height)
+
+
+def upright(image: NDArray[np.uint8], orientation: int) -> NDArray[np.uint8]:
+    """Return the image as displayed; `[h, w, 3]` in, the same pixels turned out."""
+    if orientation & 4:
+        image = image[:, ::-1]
+    return np.rot90(image, orientation & 3)
+
+
+def _sign(value: int) -> int:
+    # A quarter turn has entries of 65536 or 0; anything slanted rounds to the nearest quarter.
+    return (value > 32768) - (value < -32768)
+
+
+_MATRICES = {
+    (1, 0, 0, 1): 0,
+    (0, -1, 1, 0): 1,
+    (-1, 0, 0, -1): 2,
+    (0, 1, -1, 0): 3,
+    (-1, 0, 0, 1): 4,
+    (0, 1, 1, 0): 5,
+    (1, 0, 0, -1): 6,
+    (0, -1, -1, 0): 7,
+}

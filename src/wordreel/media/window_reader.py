@@ -1,31 +1,35 @@
-"""Assemble a worker's messages into windows, trusting nothing that was not requested."""
+"""Assemble a worker's messages into windows and cut files, trusting nothing that was not requested."""
 
 from __future__ import annotations
 
 import math
+import mmap
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.media.orientation import displayed_size, upright
-from wordreel.media.page_memory import page_zeros
-from wordreel.media.types import AudioNeed, FrameNeed, Frames, Limits, Need, Sound, Window
-from wordreel.media.video_sampler import MAX_ASPECT
+from wordreel.errors import OverLimit
+from wordreel.media.types import (
+    AudioNeed,
+    CutReport,
+    CutRequest,
+    CutStopped,
+    FrameNeed,
+    Frames,
+    Limits,
+    Sound,
+    StreamRequest,
+    Watch,
+    Window,
+)
+from wordreel.media.video_sampler import MAX_ASPECT, displayed_size, upright
 from wordreel.media.worker_process import WorkerProcess
+from wordreel.progress import Progress
 from wordreel.util.child_process import Header, ProtocolError, get_float, get_int
-
-
-@dataclass(frozen=True)
-class StreamRequest:
-    """What to decode of one file."""
-
-    needs: tuple[Need, ...]
-    window: float
-    start: float = 0.0
-    stop: float | None = None
-    sparse: bool = False
 
 
 class FrameBuffer:
@@ -164,3 +168,66 @@ def _buffers(
         else:
             buffers.append(SoundBuffer(need, request))
     return buffers
+
+
+LARGE = 4 << 20  # bytes
+
+
+def page_zeros(shape: Sequence[int], dtype: Any) -> NDArray[Any]:
+    """Return an array of zeros that takes memory where it is written, and none when it is dropped.
+
+    After a few large arrays were freed, `malloc` takes the next ones from its heaps, where what outlives them
+    keeps their memory: hundreds of megabytes while files are added. Huge pages make new ones cheap.
+
+    >>> page_zeros((2, 3), np.uint8).tolist()
+    [[0, 0, 0], [0, 0, 0]]
+    """
+    count = math.prod(shape)
+    size = count * np.dtype(dtype).itemsize
+    if size < LARGE:
+        return np.zeros(shape, dtype)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANON)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, dtype, count).reshape(shape)
+
+
+LARGEST_PIECE = 1 << 24  # bytes of one message
+DONE = ("none", "copied", "encoded")
+
+
+def write_cut(worker: WorkerProcess, request: CutRequest, descriptor: int, watch: Watch) -> CutReport:
+    """Write every piece where it belongs, until the worker says that all is sent."""
+    size, seconds = 0, request.end - request.start
+    while True:
+        header = worker.answer()
+        if watch.stopped():
+            raise CutStopped
+        if header.get("is") == "cut":
+            return _report(header, size)
+        if header.get("is") != "data":
+            raise ProtocolError("a message of no known kind")
+        length = get_int(header, "bytes", 1, LARGEST_PIECE)
+        at = get_int(header, "at", 0, 2**50)
+        if at + length > watch.max_bytes:
+            raise OverLimit(f"the clip has more than {watch.max_bytes / 2**20:.0f} MiB; cut a shorter one")
+        piece = bytearray(length)
+        worker.payload(memoryview(piece))
+        written = memoryview(piece)
+        position = at
+        while len(written):
+            count = os.pwrite(descriptor, written, position)
+            written, position = written[count:], position + count
+        size = max(size, at + length)
+        if watch.on_progress is not None:
+            reached = min(get_float(header, "reached", 0.0, 1e9), seconds)
+            watch.on_progress(Progress("cutting", round(reached), max(1, round(seconds))))
+
+
+def _report(header: Header, size: int) -> CutReport:
+    if header.get("picture") not in DONE or header.get("sound") not in DONE:
+        raise ProtocolError("a report that is none")
+    start = get_float(header, "start", 0.0, 1e9)
+    end = get_float(header, "end", start, 1e9)
+    return CutReport(start, end, header["picture"], header["sound"], size)

@@ -32,16 +32,14 @@ import av.video.reformatter
 import av.video.stream
 
 from wordreel.errors import MediaError
+from wordreel.media.container import DecodeTask
 from wordreel.media.cut import cut
-from wordreel.media.cut_request import CutRequest
-from wordreel.media.decode import decode_keyframes, decode_windows
-from wordreel.media.decode_task import DecodeTask
+from wordreel.media.decode import decode_keyframes, decode_quick_look, decode_windows
 from wordreel.media.formats import Container
-from wordreel.media.hw_decode import choose_device, confine_with_device, hwaccel
+from wordreel.media.hardware import choose_device, confine_with_device, hwaccel
 from wordreel.media.media_info import read_info
-from wordreel.media.quick_look import decode_quick_look
 from wordreel.media.sandbox import confine, die_with_parent
-from wordreel.media.types import AudioNeed, FrameNeed, Limits, Need
+from wordreel.media.types import AudioNeed, CutRequest, FrameNeed, Limits, Need
 from wordreel.util.child_process import MessageLink, ProcessGone
 
 

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from wordreel.errors import BrokenMedia, MediaError, NextStep, OverLimit
-from wordreel.media.hw_devices import HwDevice
+from wordreel.media.hardware import HwDevice
 from wordreel.media.types import Limits
 from wordreel.util.child_process import ChildProcess, Header, ProcessGone, ProtocolError, get_float, get_text
 

@@ -23,7 +23,7 @@ from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import MediaError
 from wordreel.ingest.extract import content_hash
 from wordreel.ingest.scan import resolves_within
-from wordreel.media.files import OpenFile, open_media
+from wordreel.media.formats import OpenFile, open_media
 from wordreel.media.types import Limits, MediaInfo
 from wordreel.serve.problems import Problem
 from wordreel.util.lru_cache import LRUCache

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from wordreel.errors import BrokenMedia, NotMedia
 from wordreel.experts.face_detection import DetectedFaces, align_face
 from wordreel.ingest.extract import closable
-from wordreel.media.types import FrameNeed, Frames, Window
-from wordreel.media.window_reader import StreamRequest
+from wordreel.media.types import FrameNeed, Frames, StreamRequest, Window
 from wordreel.people.face_spans import centred
 from wordreel.types import Float32, Float64
 from wordreel.util.lru_cache import LRUCache

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wordreel.errors import WordreelError
 from wordreel.media import Fence, FrameNeed, Frames
-from wordreel.media.window_reader import StreamRequest
+from wordreel.media.types import StreamRequest
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query
 from wordreel.search.scoring import Scoring

@@ -112,14 +112,14 @@ def prepare(
 
 def clip_tokenizer(start: StartSettings, store: WeightStore | None = None) -> Path:
     """Return the tokenizer's file of the model or CLIP that training starts from; else CLIP's own."""
-    from wordreel.backbones import clip_vocabulary
+    from wordreel.backbones.tokenizer import CLIP_VOCABULARY, TOKENIZER
 
     folders = [find_checkpoint(Path(start.model).expanduser())] if start.model else []
     if start.backbone:
         folders.append(Path(start.backbone).expanduser())
-    files = (folder / clip_vocabulary.TOKENIZER for folder in folders)
+    files = (folder / TOKENIZER for folder in folders)
     found = next((file for file in files if file.is_file()), None)
-    return found or (store or WeightStore()).file(clip_vocabulary.NAME)
+    return found or (store or WeightStore()).file(CLIP_VOCABULARY)
 
 
 def clip_tokens(texts: list[str], model: VideoTextConfig, tokenizer: Path) -> Packed:

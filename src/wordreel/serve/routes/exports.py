@@ -15,8 +15,7 @@ from pydantic import Field
 from starlette.responses import StreamingResponse
 
 from wordreel.media.clip_file import TOLERANCE
-from wordreel.media.cut_report import CutReport, CutStopped, Watch
-from wordreel.media.cut_request import CutRequest
+from wordreel.media.types import CutReport, CutRequest, CutStopped, Watch
 from wordreel.search.hit_lists import FORMATS
 from wordreel.serve.display import display_name, safe_name
 from wordreel.serve.problems import Problem

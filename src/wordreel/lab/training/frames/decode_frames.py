@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from wordreel.errors import BrokenMedia
 from wordreel.lab.training.settings import Position
 from wordreel.media.container import check_pixels, open_container, video_stream
-from wordreel.media.files import open_media
-from wordreel.media.orientation import orientation, upright
+from wordreel.media.formats import open_media
 from wordreel.media.packets import decode_frames
 from wordreel.media.types import Limits
+from wordreel.media.video_sampler import orientation, upright
 from wordreel.types import Int64
 
 Uint8 = NDArray[np.uint8]

@@ -14,12 +14,12 @@ import pytest
 from tests.media import make
 
 from wordreel.errors import BrokenMedia, MediaError, WordreelError
-from wordreel.media import AudioNeed, Fence, FrameNeed, hw_decode, hw_devices, worker_process
-from wordreel.media.decode_task import DecodeTask
+from wordreel.media import AudioNeed, Fence, FrameNeed, hardware, worker_process
+from wordreel.media.container import DecodeTask
 from wordreel.media.formats import MP4, PNG
-from wordreel.media.hw_devices import DEVICES, HwDevices, process_devices
-from wordreel.media.landlock import landlock_version
+from wordreel.media.hardware import DEVICES, HwDevices, process_devices
 from wordreel.media.packets import decode_frames
+from wordreel.media.sandbox import landlock_version
 from wordreel.media.types import Limits
 
 ROOT = Path(__file__).parents[2]
@@ -37,14 +37,14 @@ def test_pyav_has_the_names_in_use():
         assert isinstance(config.is_supported, bool)
     assert av.CodecContext.create("h264", "r").is_hwaccel is False
     assert av.VideoFrame(16, 16, "nv12").is_corrupt is False
-    for name in hw_decode.EXACT:
+    for name in hardware.EXACT:
         assert av.Codec(name, "r").name == name
 
 
 def test_settings(monkeypatch):
     assert HwDevices("off").usable() == []
     assert HwDevices("vaapi").usable() == ["vaapi"]
-    monkeypatch.setattr(hw_devices.HwDevice, "present", lambda device: device.name != "cuda")
+    monkeypatch.setattr(hardware.HwDevice, "present", lambda device: device.name != "cuda")
     assert HwDevices().usable() == ["vaapi", "videotoolbox"]
     monkeypatch.setenv("WORDREEL_HWACCEL", "gpu")
     with pytest.raises(WordreelError, match="WORDREEL_HWACCEL is 'gpu'") as caught:
@@ -82,14 +82,14 @@ def test_what_is_worth_a_device(monkeypatch, codec, size, seconds, forced, chose
     )
     stream = SimpleNamespace(codec_context=context, average_rate=Fraction(30), base_rate=None)
     monkeypatch.setattr(DecodeTask, "open", lambda task: SimpleNamespace(duration=int(seconds * 1e6)))
-    monkeypatch.setattr(hw_decode, "video_stream", lambda opened: stream)
+    monkeypatch.setattr(hardware, "video_stream", lambda opened: stream)
     task = DecodeTask(0, 0, MP4, Limits())
-    assert hw_decode.choose_device(task, ["vaapi", "cuda"], forced, 0.0, float("inf")) == chosen
-    assert hw_decode.choose_device(task, ["vaapi"], forced, 0.0, float("inf")) == ""
+    assert hardware.choose_device(task, ["vaapi", "cuda"], forced, 0.0, float("inf")) == chosen
+    assert hardware.choose_device(task, ["vaapi"], forced, 0.0, float("inf")) == ""
     if not forced:
-        assert hw_decode.choose_device(task, ["cuda"], False, seconds - 1.0, float("inf")) == ""
+        assert hardware.choose_device(task, ["cuda"], False, seconds - 1.0, float("inf")) == ""
     picture = DecodeTask(0, 0, PNG, Limits())
-    assert hw_decode.choose_device(picture, ["cuda"], True, 0.0, float("inf")) == ""
+    assert hardware.choose_device(picture, ["cuda"], True, 0.0, float("inf")) == ""
 
 
 @pytest.fixture
@@ -192,18 +192,18 @@ def test_damaged_frames_of_a_device_are_errors():
 
 
 def test_wrong_pictures_are_noticed(monkeypatch):
-    monkeypatch.setattr(hw_decode, "hwaccel", lambda name: None)
-    with hw_decode._rehearsal("cuda"):
+    monkeypatch.setattr(hardware, "hwaccel", lambda name: None)
+    with hardware._rehearsal("cuda"):
         pass
-    monkeypatch.setattr(hw_decode, "_COLOURS", ((38, 118, 198), (100, 119, 140), (157, 118, 97)))
-    with pytest.raises(MediaError, match="wrong pictures"), hw_decode._rehearsal("cuda"):
+    monkeypatch.setattr(hardware, "_COLOURS", ((38, 118, 198), (100, 119, 140), (157, 118, 97)))
+    with pytest.raises(MediaError, match="wrong pictures"), hardware._rehearsal("cuda"):
         pass
 
 
 def test_a_pyav_without_the_device_says_so(monkeypatch):
     monkeypatch.setattr(av.codec.hwaccel, "hwdevices_available", lambda: ["drm"])
     with pytest.raises(MediaError, match="built without VAAPI"):
-        hw_decode.confine_with_device(2**30, "vaapi")
+        hardware.confine_with_device(2**30, "vaapi")
 
 
 def test_beside_a_device_only_its_nodes_can_be_opened(tmp_path):

@@ -106,8 +106,8 @@ def measure(count: int, dim: int, batch: int, k: int, repeat: int, device: str) 
     same = {}
     for name, extra in (("plain", None), ("corrected", bias)):
         true = scan(gallery, some, extra, k)
-        singly = torch.cat([index.best(query[None], k, extra)[0] for query in some])
-        same[name] = float((index.best(some, k, extra)[0] == true).float().mean())
+        singly = torch.cat([index.nearest(query[None], k, extra)[0] for query in some])
+        same[name] = float((index.nearest(some, k, extra)[0] == true).float().mean())
         same[f"{name}_batch_1"] = float((singly == true).float().mean())
     half = gallery[: count // 2]
     target = torch.empty_like(half)
@@ -117,7 +117,7 @@ def measure(count: int, dim: int, batch: int, k: int, repeat: int, device: str) 
             torch.mm(queries, gallery[start : start + BLOCK].T)
 
     def search(asked: Any, extra: Any) -> Callable[[], object]:
-        return lambda: [part.cpu() for part in index.best(asked, k, extra)]
+        return lambda: [part.cpu() for part in index.nearest(asked, k, extra)]
 
     one = rounds(
         {

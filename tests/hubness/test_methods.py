@@ -195,15 +195,6 @@ def test_memory_maps_and_strides(tmp_path):
     assert np.allclose(method.fit(np.repeat(bank, 2, axis=1)[:, ::2]).bias(), wanted, atol=1e-6)
 
 
-def test_both_searches_of_sorted_columns_agree():
-    from wordreel.hubness.methods.globally_corrected import _bisect, _search
-
-    for seed in range(300):
-        given = case(seed)
-        columns = np.sort(given.bank.T, axis=1)
-        assert np.array_equal(_bisect(columns, given.rows), _search(columns, given.rows))
-
-
 def test_methods_are_registered_under_their_names():
     for registered in (METHODS, STATISTICS):
         assert {name: kind.name for name, kind in registered.items()} == {name: name for name in registered}

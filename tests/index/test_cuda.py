@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.index.naive import check_search, correction_of, unit_vectors, whole_numbers
 
-from wordreel.index import cuda
-from wordreel.index.cuda import CudaIndex, DeviceItems
+from wordreel.index import cuda, groups
+from wordreel.index.cuda import DeviceItems, cuda_index
 
 torch = pytest.importorskip("torch")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -18,9 +18,10 @@ def test_searches_equal_the_definition(seed, kind, make, monkeypatch):
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(cuda, "SCORES", int(rng.integers(1, 200)))
     monkeypatch.setattr(cuda, "RESCORED", int(rng.integers(1, 30)))
+    monkeypatch.setattr(groups, "FEW", int(rng.integers(0, 12)))
     monkeypatch.setattr(cuda, "COPIED", int(rng.integers(1, 200)))
     case = make(rng, int(rng.integers(1, 120)))
-    index = CudaIndex(case[0], case[1], DEVICE)
+    index = cuda_index(case[0], case[1], DEVICE)
     correction = correction_of(kind, rng, case[4])
     allowed = rng.random(len(case[0])) < 0.8
     for _ in range(2):  # the second time with what is on the device already
@@ -30,7 +31,7 @@ def test_searches_equal_the_definition(seed, kind, make, monkeypatch):
 
 def test_equal_items_are_found_in_order():
     items = torch.ones(64, 3, device=DEVICE)
-    places, scores = DeviceItems(torch, items).best(torch.ones(1, 3, device=DEVICE), 3)
+    places, scores = DeviceItems(torch, items).nearest(torch.ones(1, 3, device=DEVICE), 3)
     assert places.tolist() == [[0, 1, 2]]
     assert scores.tolist() == [[3.0, 3.0, 3.0]]
 
@@ -38,12 +39,12 @@ def test_equal_items_are_found_in_order():
 def test_a_rounded_product_does_not_decide():
     """Scores that float32 cannot tell apart are ordered by their exact values."""
     items = torch.tensor([[1.0, 2.0**-30], [1.0, 2.0**-29], [1.0, 0.0]], device=DEVICE)
-    places, _ = DeviceItems(torch, items).best(torch.ones(1, 2, device=DEVICE), 1)
+    places, _ = DeviceItems(torch, items).nearest(torch.ones(1, 2, device=DEVICE), 1)
     assert places.tolist() == [[1]]
 
 
 def test_an_empty_gallery_has_no_best():
-    index = CudaIndex(np.zeros((0, 2, 3), np.float32), np.zeros((0, 2), bool), DEVICE)
+    index = cuda_index(np.zeros((0, 2, 3), np.float32), np.zeros((0, 2), bool), DEVICE)
     found = index.search(np.ones((1, 2, 3), np.float32), np.ones((1, 2), np.float32), 2)
     assert found.rows.tolist() == [[-1, -1]]
 

@@ -12,19 +12,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import numpy as np
-
-from wordreel.index.base import (
-    Best,
-    DerivedArrays,
-    Index,
-    PartedIndex,
-    availability_groups,
-    group_queries,
-    merge_best,
-)
-from wordreel.index.exact import ExactIndex, FullVectorIndex
-from wordreel.types import Bool, Float32, Int64
+from wordreel.index.base import DerivedArrays, Index, PartedIndex, availability_groups
+from wordreel.index.exact import ExactIndex
+from wordreel.index.groups import FullVectors, Group, GroupBest, GroupedIndex, Penalty
+from wordreel.types import Bool, Float32, Float64
 from wordreel.util.gpu import find_gpu
 from wordreel.util.lru_cache import LRUCache
 
@@ -36,53 +27,23 @@ WORTH = 256 << 20  # bytes: fewer are scanned here in the time that a copy and t
 TAIL = 0.95  # share of the rows that a copy must hold
 
 
-class CudaIndex(FullVectorIndex):
-    """Items `vectors [n, experts, dim]` (zeros where not available), copied to a device."""
+def cuda_index(vectors: Float32, available: Bool, device: str = "cuda") -> GroupedIndex:
+    """Return the index of `vectors [n, experts, dim]` (zeros where not available), copied to a device."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
-    name = "cuda"
-
-    def __init__(self, vectors: Float32, available: Bool, device: str = "cuda") -> None:
-        import torch  # type: ignore[import-not-found, unused-ignore]
-
-        super().__init__(vectors, available)
-        self._device = device
-        flat = vectors.reshape(len(vectors), vectors.shape[1] * vectors.shape[2])
-        self._groups: list[tuple[Bool, Int64, Any, DeviceItems]] = []
-        for pattern, rows in availability_groups(available):
-            columns = np.flatnonzero(np.repeat(pattern, vectors.shape[2]))
-            items = DeviceItems(torch, _copy(torch, flat, rows, columns, device))
-            self._groups.append((pattern, rows, columns, items))
-
-        def on_device(whole: Any) -> list[Any]:
-            return [torch.from_numpy(whole[rows]).to(device) for _, rows, _, _ in self._groups]
-
-        self._derived = DerivedArrays[Any](on_device, len(self._groups))
-
-    @property
-    def exact(self) -> bool:
-        return True
-
-    def best(
-        self,
-        vectors: Float32,
-        weights: Float32,
-        k: int,
-        allowed: Bool | None = None,
-        bias: Float32 | None = None,
-    ) -> Best:
-        import torch
-
-        found = [Best(np.zeros((len(vectors), 0), np.int64), np.zeros((len(vectors), 0), np.float32))]
-        parts = zip(self._groups, self._derived.of(allowed), self._derived.of(bias), strict=True)
-        for (pattern, rows, columns, items), mine, own in parts:
-            queries = torch.from_numpy(group_queries(vectors, weights, pattern)[:, columns])
-            places, scores = items.best(queries.to(self._device), k, own, mine)
-            places, scores = places.cpu().numpy(), scores.float().cpu().numpy()
-            found.append(Best(np.where(places < 0, -1, rows[places]), scores))
-        return merge_best(found, k)
+    groups = []
+    for pattern, rows in availability_groups(available):
+        full = FullVectors.of(vectors, pattern, rows)
+        items = torch.empty(len(full), full.dim, device=device)
+        step = max(1, COPIED // max(full.dim, 1))
+        for start in range(0, len(full), step):
+            part = torch.from_numpy(full.take(slice(start, start + step)))
+            items[start : start + len(part)] = part.to(device)
+        groups.append(Group(pattern, full, DeviceItems(torch, items)))
+    return GroupedIndex("cuda", vectors, available, groups, exact=True)
 
 
-_current: LRUCache[object, CudaIndex] = LRUCache(1)
+_current: LRUCache[object, GroupedIndex] = LRUCache(1)
 _copying = threading.Lock()
 
 
@@ -98,7 +59,7 @@ def gpu_index(key: object, vectors: Float32, available: Bool) -> Index | None:
         if index is None or not TAIL * len(vectors) <= len(index) <= len(vectors):
             if not fits_gpu(vectors, device):
                 return None
-            index = CudaIndex(vectors, available, device)
+            index = cuda_index(vectors, available, device)
             _current.put(key, index)
     if len(index) == len(vectors):
         return index
@@ -120,8 +81,18 @@ class DeviceItems:
         self._torch, self._items = torch, items
         norms = [part.norm(dim=1).max() for part in items.split(1 << 20) if len(part)]
         self._longest = float(torch.stack(norms).max()) if norms else 0.0
+        self._copies = DerivedArrays[Any](lambda array: [torch.from_numpy(array).to(items.device)], 1)
 
-    def best(self, queries: Any, k: int, bias: Any = None, allowed: Any = None) -> tuple[Any, Any]:
+    def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
+        (bias,), (allowed,) = (
+            self._copies.of(array)
+            for array in ((None, None) if penalty is None else (penalty.bias, penalty.allowed))
+        )
+        wanted = self._torch.from_numpy(queries).to(self._items.device)
+        places, scores = self.nearest(wanted, k, bias, allowed)
+        return GroupBest(places.cpu().numpy(), scores.cpu().numpy())
+
+    def nearest(self, queries: Any, k: int, bias: Any = None, allowed: Any = None) -> tuple[Any, Any]:
         """Return places `[q, k]` and float64 scores of the best items by ⟨q, v⟩ − `bias [n]`.
 
         Of equal scores the lower place comes first; past the end places are -1 and scores −inf. Only items
@@ -162,15 +133,3 @@ class DeviceItems:
             scores -= bias[places]
         order = scores.sort(descending=True, stable=True)
         return places[order.indices[:k]], order.values[:k]
-
-
-def _copy(torch: Any, flat: Float32, rows: Int64, columns: Int64, device: str) -> Any:
-    """Return some rows and columns of a matrix in main memory or a file, on the device."""
-    items = torch.empty(len(rows), len(columns), device=device)
-    step = max(1, COPIED // max(flat.shape[1], 1))
-    whole = len(columns) == flat.shape[1]
-    for start in range(0, len(rows), step):
-        some = flat[rows[start : start + step]]
-        part = np.ascontiguousarray(some if whole else some[:, columns])
-        items[start : start + len(part)] = torch.from_numpy(part).to(device)
-    return items

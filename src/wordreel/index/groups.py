@@ -100,6 +100,13 @@ class FullVectors:
     rows: Int64  # of the group's items
     columns: Int64 | None  # of its experts; None for all
 
+    @classmethod
+    def of(cls, vectors: Float32, pattern: Bool, rows: Int64) -> FullVectors:
+        """Return a group's part of `vectors [n, experts, dim]`."""
+        items, experts, dim = vectors.shape
+        columns = None if pattern.all() else np.flatnonzero(np.repeat(pattern, dim))
+        return cls(vectors.reshape(items, experts * dim), rows, columns)
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -225,7 +232,7 @@ class GroupedIndex(FullVectorIndex):
     ) -> Best:
         count = len(vectors)
         found = Best(np.full((count, k), -1, np.int64), np.full((count, k), -np.inf, np.float32))
-        if not k:
+        if not k or not self._groups:
             return found
         rests: list[list[Rest]] = [[] for _ in range(count)]
         for group, penalty in zip(self._groups, self._penalties(allowed, bias), strict=True):
@@ -273,8 +280,7 @@ def write_groups(folder: Path, available: Bool) -> None:
 
 def read_groups(folder: Path, vectors: Float32) -> Iterator[tuple[Bool, FullVectors]]:
     """Yield the groups that `write_groups` wrote, in its order; raise ValueError if not of `vectors`."""
-    items, experts, dim = vectors.shape
-    flat = vectors.reshape(items, experts * dim)
+    items, experts, _ = vectors.shape
     layout = json.loads((folder / LAYOUT).read_text())
     rows = map_file(folder / ROWS, np.int64, (items,))
     if items and (rows.min() < 0 or rows.max() >= items):
@@ -284,9 +290,8 @@ def read_groups(folder: Path, vectors: Float32) -> Iterator[tuple[Bool, FullVect
         pattern = np.array(entry["pattern"], bool)
         if pattern.shape != (experts,):
             raise ValueError(f"{folder / LAYOUT} is of other experts")
-        columns = None if pattern.all() else np.flatnonzero(np.repeat(pattern, dim))
         end = start + int(entry["count"])
-        yield pattern, FullVectors(flat, rows[start:end], columns)
+        yield pattern, FullVectors.of(vectors, pattern, rows[start:end])
         start = end
     if start != items:
         raise ValueError(f"{folder / LAYOUT} is of {start} items, not of {items}")

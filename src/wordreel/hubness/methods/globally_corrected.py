@@ -31,7 +31,7 @@ from wordreel.hubness.bank_statistics import ItemStatistic, Spec
 from wordreel.hubness.blocks import SimilarityBlock
 from wordreel.hubness.method import Method, Scorer, check_count
 from wordreel.hubness.state import State
-from wordreel.types import Array, Float64, Int64
+from wordreel.types import Array, Float64
 
 
 @dataclass(frozen=True)
@@ -75,36 +75,15 @@ class SortedColumns(ItemStatistic):
     def greater(self, rows: Array) -> Float64:
         """Return how many bank similarities of each item exceed `rows [queries, items]`, by bisection."""
         columns = self.sorted if rows.dtype == self.sorted.dtype else self._wide
-        rows = rows.astype(columns.dtype, copy=False)
-        below = _bisect(columns, rows) if len(rows) < 8 else _search(columns, rows)
-        width = columns.shape[1]
+        rows, width = rows.astype(columns.dtype, copy=False), columns.shape[1]
+        below = np.empty(rows.shape, np.int64)
+        for item, column in enumerate(columns):
+            below[:, item] = np.searchsorted(column, rows[:, item], side="right")
         return np.asarray((width - below) * (self.size / width), np.float64)
 
     @cached_property
     def _wide(self) -> Float64:
         return self.sorted.astype(np.float64)
-
-
-def _search(columns: Array, rows: Array) -> Int64:
-    """Return how many values of each column are at most that of each row: a search per column."""
-    below = np.empty(rows.shape, np.int64)
-    for item, column in enumerate(columns):
-        below[:, item] = np.searchsorted(column, rows[:, item], side="right")
-    return below
-
-
-def _bisect(columns: Array, rows: Array) -> Int64:
-    """Return the same for few rows, halving the ranges of all columns at once."""
-    width = columns.shape[1]
-    low, high = np.zeros(rows.shape, np.int64), np.full(rows.shape, width, np.int64)
-    flat, start = columns.ravel(), np.arange(len(columns)) * width
-    for _ in range(width.bit_length()):
-        middle = (low + high) // 2
-        inside = low < high
-        at_most = inside & (flat[start + np.minimum(middle, width - 1)] <= rows)
-        low = np.where(at_most, middle + 1, low)
-        high = np.where(inside & ~at_most, middle, high)
-    return low
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ STOP_WORDS = frozenset(_LISTED.split())
 
 
 def without_stop_words(text: str) -> str:
-    """The words that carry meaning; "." if none do.
+    """Return the words that carry meaning; "." if none do.
 
     >>> without_stop_words("A man is riding on a horse!"), without_stop_words("to be or not to be")
     ('man riding horse', '.')
@@ -51,7 +51,7 @@ def without_stop_words(text: str) -> str:
 
 
 def sentence(text: str, most: int = 0) -> str:
-    """A caption as the multi-modal transformer's authors write it: a capital, a full stop, `most` words.
+    """Return a caption as MMT's authors write it: with a capital, a full stop and `most` words.
 
     >>> sentence("a DOG  runs")
     'A dog runs.'
@@ -67,6 +67,8 @@ TokenizeFunction = Callable[[Sequence[str]], list[NDArray[Any]]]
 WordPieceFunction = Callable[[Sequence[str]], tuple[list[NDArray[Any]], tuple[int, int]]]
 MAX_CHARACTERS = 20_000
 MINILM_PACKAGE = "minilm"
+BATCH = 64  # captions that MiniLM reads at once
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class CaptionTokenizer:
     sentences: bool = False
 
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[Any], Bool]:
-        """`tokens [q, t]` or `[q, t, dim]` and `mask [q, t]`, cut to `max_tokens`, padded with zeros."""
+        """Return `tokens [q, t(, dim)]`, cut to `max_tokens` and padded with zeros, and `mask [q, t]`."""
         cleaned = [text[:MAX_CHARACTERS].encode("utf-8", "replace").decode() for text in texts]
         if not self.keep_stop_words:
             cleaned = [without_stop_words(text) for text in cleaned]
@@ -93,7 +95,7 @@ class CaptionTokenizer:
 
 
 def padded(rows: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Bool]:
-    """Arrays of any length as one, and which of its rows are real.
+    """Return arrays of any length as one, and which of its rows are real.
 
     >>> padded([np.array([1, 2]), np.array([3])])[0].tolist()
     [[1, 2], [3, 0]]
@@ -111,23 +113,28 @@ def padded(rows: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], Bool]:
 def open_tokenizer(
     text: TextConfig, folder: Path | None = None, store: WeightStore | None = None
 ) -> CaptionTokenizer:
-    """The tokenizer that a configuration names; relative paths are relative to `folder`."""
+    """Return the tokenizer that a configuration names; relative paths are relative to `folder`."""
     if text.words == "huggingface":
         return _huggingface(text)
     kind, _, name = text.source.partition(":")
     path = (folder or Path()) / name
     if kind == "minilm":
-        minilm = MiniLMTokenizer(store or WeightStore(), text.max_tokens)
+        store = store or WeightStore()
+        tokenizer, _ = _tokenizer(store.file(MINILM_PACKAGE, "tokenizer.json").parent)
+        tokenizer.enable_truncation(text.max_tokens or 256)
+        facts = store.source_hash(MINILM_PACKAGE)[:16]
         if text.words == "bert":
-            return replace(_with_limits(text, minilm.ids, minilm.fingerprint), pieces=minilm.pieces)
-        return _with_limits(text, minilm.vectors, minilm.fingerprint)
+            return replace(
+                _with_limits(text, partial(_ids, tokenizer), facts), pieces=partial(_pieces, tokenizer)
+            )
+        return _with_limits(text, _MiniLMVectors(store, partial(_ids, tokenizer)), facts)
     if kind in ("wordpiece", "tokenizer"):
         tokenizer, facts = _tokenizer(path)
         if kind == "wordpiece":
             tokenizer, facts = _lowered(tokenizer, facts)
             whole = _with_limits(text, lambda texts: _wordpieces(tokenizer, texts, text.max_tokens), facts)
-            return replace(whole, pieces=lambda words: _pieces(tokenizer, words), sentences=True)
-        return _with_limits(text, lambda texts: _ids(tokenizer, texts), facts)
+            return replace(whole, pieces=partial(_pieces, tokenizer), sentences=True)
+        return _with_limits(text, partial(_ids, tokenizer), facts)
     if kind == "word2vec":
         from wordreel.lab.models.text.word_vectors import read_word_vectors
 
@@ -142,28 +149,22 @@ def open_tokenizer(
 
 
 def text_files(folder: Path, text: TextConfig) -> tuple[str, ...]:
-    """The files of a checkpoint folder, relative to it, that its captions need."""
+    """Return the files of a checkpoint folder, relative to it, that its captions need."""
     kind, _, path = text.source.partition(":")
-    if text.words == "huggingface" or not _inside(path):
+    if text.words == "huggingface" or external_text(text):
         return ()
-    names = {"wordpiece": ("tokenizer.json", "vocab.txt"), "tokenizer": ("tokenizer.json", "vocab.txt")}
-    wanted = [str(Path(path) / name) for name in names.get(kind, ())] or (
-        [path] if kind == "word2vec" else []
-    )
-    return tuple(name for name in wanted if (folder / name).is_file())
+    wanted = {"wordpiece": TOKENIZER_FILES, "tokenizer": TOKENIZER_FILES, "word2vec": ("",)}.get(kind, ())
+    names = [str(Path(path) / name) for name in wanted]
+    return tuple(name for name in names if (folder / name).is_file())
 
 
 def external_text(text: TextConfig) -> str:
-    """What captions need that is not in the checkpoint folder; empty if there is nothing."""
+    """Return what captions need that is not in the checkpoint folder; empty if there is nothing."""
     kind, _, path = text.source.partition(":")
     if text.words == "huggingface":
         return text.source
-    return "" if kind not in ("wordpiece", "tokenizer", "word2vec") or _inside(path) else path
-
-
-def _inside(name: str) -> bool:
-    path = Path(name)
-    return not path.is_absolute() and ".." not in path.parts
+    inside = not Path(path).is_absolute() and ".." not in Path(path).parts
+    return "" if kind not in ("wordpiece", "tokenizer", "word2vec") or inside else path
 
 
 def _with_limits(text: TextConfig, rows: TokenizeFunction, facts: str) -> CaptionTokenizer:
@@ -171,17 +172,11 @@ def _with_limits(text: TextConfig, rows: TokenizeFunction, facts: str) -> Captio
     return CaptionTokenizer(rows, f"{text.source}:{facts}", text.max_tokens, text.stop_words)
 
 
-class MiniLMTokenizer:
-    """Tokens of MiniLM: their numbers, or their vectors in the sentence."""
+class _MiniLMVectors:
+    """MiniLM's vectors of the tokens of captions."""
 
-    def __init__(self, store: WeightStore, most: int, batch: int = 64) -> None:
-        from tokenizers import Tokenizer
-
-        self._store, self._batch = store, batch
-        self.fingerprint = store.source_hash(MINILM_PACKAGE)[:16]
-        self._tokenizer: Any = Tokenizer.from_file(str(store.file(MINILM_PACKAGE, "tokenizer.json")))
-        self._tokenizer.enable_truncation(most or 256)
-        self._tokenizer.no_padding()
+    def __init__(self, store: WeightStore, ids: TokenizeFunction) -> None:
+        self._store, self._ids = store, ids
 
     @cached_property
     def _network(self) -> Any:
@@ -189,32 +184,25 @@ class MiniLMTokenizer:
 
         return minilm_network(self._store)
 
-    def ids(self, texts: Sequence[str]) -> list[NDArray[Any]]:
-        return [np.array(one.ids, np.int64) for one in self._tokenizer.encode_batch(list(texts))]
-
-    def pieces(self, words: Sequence[str]) -> tuple[list[NDArray[Any]], tuple[int, int]]:
-        return _pieces(self._tokenizer, words)
-
-    def vectors(self, texts: Sequence[str]) -> list[NDArray[Any]]:
+    def __call__(self, texts: Sequence[str]) -> list[NDArray[Any]]:
         import torch
 
-        ids = self.ids(texts)
+        ids = self._ids(texts)
         order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
         vectors: dict[int, NDArray[Any]] = {}
-        for start in range(0, len(order), self._batch):
-            chosen = order[start : start + self._batch]
+        for start in range(0, len(order), BATCH):
+            chosen = order[start : start + BATCH]
             tokens, mask = padded([ids[number] for number in chosen])
             with torch.no_grad():
                 states = self._network(torch.from_numpy(tokens), torch.from_numpy(mask)).numpy()
-            for row, number in enumerate(chosen):
-                vectors[number] = states[row, : len(ids[number])].copy()
+            vectors |= {number: states[row, mask[row]].copy() for row, number in enumerate(chosen)}
         return [vectors[number] for number in range(len(ids))]
 
 
 def _tokenizer(path: Path) -> tuple[Any, str]:
     from tokenizers import BertWordPieceTokenizer, Tokenizer
 
-    whole, vocabulary = path / "tokenizer.json", path / "vocab.txt"
+    whole, vocabulary = (path / name for name in TOKENIZER_FILES)
     if whole.is_file():
         tokenizer: Any = Tokenizer.from_file(str(whole))
         tokenizer.no_padding()
@@ -228,7 +216,7 @@ def _tokenizer(path: Path) -> tuple[Any, str]:
 
 
 def _lowered(tokenizer: Any, facts: str) -> tuple[Any, str]:
-    """A tokenizer that reads small letters only, as MMT's does although its network knows capitals."""
+    """Return a tokenizer that reads small letters only, as MMT's does although its network knows capitals."""
     from tokenizers.normalizers import BertNormalizer
 
     if tokenizer.normalizer is not None and tokenizer.normalizer.normalize_str("A") == "a":
@@ -237,15 +225,14 @@ def _lowered(tokenizer: Any, facts: str) -> tuple[Any, str]:
     return tokenizer, f"{facts}:lower"
 
 
-def _ids(tokenizer: Any, texts: Sequence[str]) -> list[NDArray[Any]]:
-    return [np.array(one.ids, np.int64) for one in tokenizer.encode_batch(list(texts))]
+def _ids(tokenizer: Any, texts: Sequence[str], **options: bool) -> list[NDArray[Any]]:
+    return [np.array(one.ids, np.int64) for one in tokenizer.encode_batch(list(texts), **options)]
 
 
 def _pieces(tokenizer: Any, words: Sequence[str]) -> tuple[list[NDArray[Any]], tuple[int, int]]:
-    """Tokens of each word, which are its own whatever stands beside it, and the marks around a caption."""
+    """Return the tokens of each word, whatever stands beside it, and the marks around a caption."""
     before, after = tokenizer.encode("").ids
-    encoded = tokenizer.encode_batch(list(words), add_special_tokens=False)
-    return [np.array(one.ids, np.int64) for one in encoded], (before, after)
+    return _ids(tokenizer, words, add_special_tokens=False), (before, after)
 
 
 def _wordpieces(tokenizer: Any, texts: Sequence[str], most: int) -> list[NDArray[Any]]:

@@ -4,6 +4,7 @@ import sys
 
 from tests.serve.conftest import ThreadWork, opened
 
+from wordreel.media.sandbox import die_with_parent
 from wordreel.serve import processes
 from wordreel.serve.app import build_app
 from wordreel.serve.options import Options
@@ -12,7 +13,7 @@ from wordreel.serve.service import Service
 
 def app():
     """The application of one process."""
-    processes.stop_with_parent()
+    die_with_parent()
     served = processes.served_here()
     library = opened(served.library)
     return build_app(Service(library, served.options, job_runner=ThreadWork(library.path, library.model)))

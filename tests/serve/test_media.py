@@ -64,20 +64,12 @@ def test_abuse_of_ranges(site, film):
         assert answer.status == 416, asked
         assert answer.headers["content-range"] == f"bytes */{size}"
         assert answer.body == b""
+    for asked in ("bytes=9-2", "bytes=", "bytes=a-b", "lines=0-1", "bytes=0x1-0x5", "bytes=--1"):
+        assert site.get(address, Range=asked).status == 400, asked
+    several = site.get(address, Range="bytes=0-1,5-9")
+    assert (several.status, several.headers["content-type"].split(";")[0]) == (206, "multipart/byteranges")
     many = "bytes=" + ",".join(f"{n}-{n}" for n in range(1000))
-    for asked in (
-        many,
-        "bytes=0-1,0-1",
-        "bytes=9-2",
-        "bytes=",
-        "bytes=a-b",
-        "lines=0-1",
-        "bytes=0x1-0x5",
-        "bytes=--1",
-    ):
-        answer = site.get(address, Range=asked)
-        assert (answer.status, len(answer.body)) == (200, size), asked[:30]
-    assert site.get(address, Range="bytes=" + "9" * 5000 + "-").status == 200
+    assert len(site.get(address, Range=many).body) < 2 * size + 500_000
 
 
 def get_range(header, size):
@@ -102,7 +94,7 @@ def get_range(header, size):
     return status, headers, sum(len(message.get("body", b"")) for message in sent[1:])
 
 
-@given(st.text(alphabet="bytes=-0123456789, x", max_size=30), st.integers(1, 1000))
+@given(st.text(alphabet="bytes=-0123456789 x", max_size=30), st.integers(1, 1000))
 @settings(deadline=None)
 def test_ranges_lie_inside_the_file(header, size):
     status, headers, sent = get_range(header, size)
@@ -112,7 +104,7 @@ def test_ranges_lie_inside_the_file(header, size):
         assert 0 <= first <= last < total == size
         assert sent == last + 1 - first
     else:
-        assert (status, sent) in ((200, size), (416, 0))
+        assert status in (400, 416) or (status, sent) == (200, size)
 
 
 def test_pictures_of_moments(site, film):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.search.hits import Hit, Match, Reason, SequenceHit
+from wordreel.search.hits import Hit, Match, SequenceHit
 from wordreel.search.searcher import Searcher
 
 JsonObject = dict[str, Any]
@@ -81,19 +81,6 @@ def hit_objects(
     return [_hit(hit, own, uploaded) for hit, own in zip(hits, shares, strict=True)]
 
 
-def reason_objects(why: Iterable[Reason]) -> list[JsonObject]:
-    """With the fields of `schemas.ReasonModel`."""
-    return [
-        {
-            "expert": reason.expert,
-            "share": round(finite(reason.share), 6),
-            "what": reason.what if reason.what.isascii() else display_path(reason.what),
-            "at": reason.at,
-        }
-        for reason in why
-    ]
-
-
 def _hit(hit: Hit, weights: dict[str, float], uploaded: dict[str, str]) -> JsonObject:
     path, then = str(hit.path), None
     if isinstance(hit, SequenceHit):
@@ -111,7 +98,7 @@ def _hit(hit: Hit, weights: dict[str, float], uploaded: dict[str, str]) -> JsonO
         "analysis": hit.analysis,
         "start": hit.start,
         "end": hit.end,
-        "why": reason_objects(hit.why),
+        "why": hit.why,
         "weights": weights,
         "thumb": thumb_url(hit.content, (hit.start + hit.end) / 2),
         "preview": preview_url(hit.content, hit.start, hit.end),

@@ -110,12 +110,10 @@ class Guard:
             )
 
     def _check_origin(self, headers: Headers, path: str, method: str) -> None:
-        origin = headers.get("origin")
-        if origin is not None and not same_origin(origin, headers.get("host", "")):
-            raise Problem(403, "foreign_origin", "pages of other sites may not use this server")
-        site = headers.get("sec-fetch-site", "same-origin")
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
         guarded = path.startswith(("/api/", "/media/")) or method not in SAFE
-        if guarded and site not in ("same-origin", "none"):
+        foreign = origin is not None and not same_origin(origin, headers.get("host", ""))
+        if foreign or (guarded and site not in ("same-origin", "none")):
             raise Problem(403, "foreign_origin", "pages of other sites may not use this server")
         if site == "none" and method not in SAFE:
             raise Problem(403, "foreign_origin", "only the page itself may change something")

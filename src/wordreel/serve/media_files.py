@@ -8,13 +8,13 @@ backup), the hash of its bytes does. The ctime is among them: a mtime can be set
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from starlette.datastructures import Headers
-from starlette.responses import FileResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.responses import FileResponse
+from starlette.staticfiles import NotModifiedResponse
+from starlette.types import Receive, Scope, Send
 
 from wordreel.catalogue.listing import files_of
 from wordreel.catalogue.paths import is_imported
@@ -48,7 +48,6 @@ TYPES = {
 """Containers that browsers play; the second type is for files without pictures. Others are downloads."""
 
 WEBM = {"vp8", "vp9", "av1", "opus", "vorbis", ""}
-RANGE = re.compile(r"bytes=\s*([0-9]{0,20})-([0-9]{0,20})\s*")
 
 
 class VerifiedFiles:
@@ -140,17 +139,15 @@ def media_type_of(info: MediaInfo) -> str:
 
 
 class MediaResponse(FileResponse):
-    """Sends a file that is already open, and closes it.
+    """Sends a file that is already open, whole or in part, and closes it.
 
     Starlette opens files by path, which may lead elsewhere by now: it gets the path of the open descriptor.
-    Of `Range` headers only one range of bytes is passed on to it: it answers 400 to what is none, where
-    RFC 9110 says to ignore the header, and several ranges at once can be made expensive.
     """
 
     chunk_size = 256 * 1024
 
     def __init__(self, file: OpenFile, info: MediaInfo, content: str, name: str) -> None:
-        self._file: OpenFile | None = file
+        self._file = file
         kind = media_type_of(info)
         super().__init__(
             f"/dev/fd/{file.descriptor}",
@@ -165,32 +162,10 @@ class MediaResponse(FileResponse):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_and_release(message: Message) -> None:
-            if message["type"] == "http.response.body":
-                self.close()  # Starlette has its own descriptor of the same file now
-            await send(message)
-
-        headers = Headers(scope=scope)
         try:
-            if headers.get("if-none-match") == self.headers["etag"]:
-                fields = {name: self.headers[name] for name in ("etag", "cache-control", "last-modified")}
-                await Response(None, 304, fields)(scope, receive, send)
+            if Headers(scope=scope).get("if-none-match") == self.headers["etag"]:
+                await NotModifiedResponse(self.headers)(scope, receive, send)
             else:
-                await super().__call__(_with_one_range(scope, headers), receive, send_and_release)
+                await super().__call__(scope, receive, send)
         finally:
-            self.close()
-
-    def close(self) -> None:
-        if self._file is not None:
             self._file.close()
-            self._file = None
-
-
-def _with_one_range(scope: Scope, headers: Headers) -> Scope:
-    """The scope without a `Range` header that is to be ignored."""
-    match = RANGE.fullmatch(headers.get("range", ""))
-    if match is not None:
-        first, last = match.groups()
-        if (first or last) and not (first and last and int(last) < int(first)):
-            return scope
-    return {**scope, "headers": [(name, value) for name, value in scope["headers"] if name != b"range"]}

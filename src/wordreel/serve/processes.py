@@ -7,12 +7,8 @@ process that ends.
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import threading
 from dataclasses import dataclass, replace
-from multiprocessing import parent_process
-from multiprocessing.connection import wait
 from pathlib import Path
 
 import uvicorn
@@ -20,9 +16,12 @@ from pydantic import TypeAdapter
 from starlette.types import ASGIApp
 
 from wordreel.library import Library
-from wordreel.serve.app import build_app, uvicorn_settings
+from wordreel.media.sandbox import die_with_parent
+from wordreel.runtime.store import WeightStore
+from wordreel.serve.app import build_app, build_server, uvicorn_settings
 from wordreel.serve.options import Options
 from wordreel.serve.scratch import make_scratch
+from wordreel.serve.service import Service
 
 APP = "wordreel.serve.processes:process_app"
 ENVIRONMENT = "WORDREEL_SERVER"  # what the processes serve, as JSON
@@ -39,9 +38,15 @@ class Served:
     options: Options
 
     def open(self) -> Library:
-        from wordreel.runtime.store import WeightStore
-
         return Library(self.library, create=False, weights=WeightStore(self.weights), index=self.index)
+
+
+def run_server(library: Library, index: str | None, options: Options) -> None:
+    """Serve until interrupted, with as many processes as the options say."""
+    if options.workers > 1:
+        run_processes(library, index, options)
+    else:
+        build_server(Service(library, options)).run()
 
 
 def run_processes(library: Library, index: str | None, options: Options) -> None:
@@ -68,24 +73,9 @@ def served_here() -> Served:
 
 def process_app() -> ASGIApp:
     """The application of one process."""
-    from wordreel.serve.service import Service
-
-    stop_with_parent()
+    die_with_parent()
     served = served_here()
     return build_app(Service(served.open(), served.options))
-
-
-def stop_with_parent() -> None:
-    """Stop this process when the one that started it is gone, even if it was killed."""
-    parent = parent_process()
-
-    def watch() -> None:
-        assert parent is not None  # noqa: S101
-        wait([parent.sentinel])
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    if parent is not None:
-        threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def free_port(host: str) -> int:

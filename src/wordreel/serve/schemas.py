@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from wordreel.catalogue.jobs import Job
+from wordreel.search.hits import Reason
 from wordreel.search.query import LONGEST_QUERY
 
 CONTENT = r"^[0-9A-Za-z_-]{1,128}$"  # the hash of a file's bytes, or what names an imported item
@@ -47,13 +48,6 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class ReasonModel(BaseModel):
-    expert: str
-    share: float
-    what: str
-    at: tuple[float, float] | None = None
-
-
 class SpanModel(BaseModel):
     start: float
     end: float
@@ -78,7 +72,7 @@ class HitModel(BaseModel):
     analysis: Literal["quick", "thorough"] = Field(description="quick: known by its key frames alone so far")
     start: float
     end: float
-    why: list[ReasonModel]
+    why: list[Reason]
     weights: dict[str, float] = Field(description="each expert's part in the mixture")
     thumb: str
     preview: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -138,9 +139,18 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def print_result(as_json: bool, value: Any, lines: Iterable[str]) -> None:
+    """Print a result: as JSON for a script, or as lines for a person."""
+    if as_json:
+        print_json(value)
+        return
+    for line in lines:
+        typer.echo(line)
+
+
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    """Print one JSON document; dataclasses are objects."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=asdict))
 
 
 def clock(seconds: float) -> str:

@@ -16,7 +16,7 @@ from wordreel.cli.console.common import (
     clock,
     counter,
     percent,
-    print_json,
+    print_result,
     printable,
     size_of,
 )
@@ -44,12 +44,11 @@ def where(
     Example: wordreel where ~/Videos/party.mp4 "people dance"
     """
     timeline = library.where(video, words, norm=norm, bank=bank, beta=beta_number(beta))
-    if as_json:
-        print_json(asdict(timeline))
-        return
-    typer.echo(f"{clock(0)} │{strip(timeline.scores)}│ {clock(timeline.duration)}")
-    for start, end, score in timeline.moments:
-        typer.echo(f"  {percent(score):>4}  {clock(start)} – {clock(end)}")
+    bar = f"{clock(0)} │{strip(timeline.scores)}│ {clock(timeline.duration)}"
+    moments = [
+        f"  {percent(score):>4}  {clock(start)} – {clock(end)}" for start, end, score in timeline.moments
+    ]
+    print_result(as_json, timeline, [bar, *moments])
 
 
 def strip(scores: tuple[float, ...]) -> str:
@@ -91,13 +90,12 @@ def caption(
 
     texts = read_texts(source)
     matches = library.caption(video, texts, limit, norm=norm, beta=beta_number(beta))
-    if as_json:
-        print_json([asdict(match) for match in matches])
-        return
+    lines = []
     for match in matches:
-        at = f"  [{clock(match.start)} – {clock(match.end)}]" if match.end > match.start else ""
-        typer.echo(f"{match.rank:>3}.  {match.score:.3f}  “{printable(match.text)}”{at}")
-        typer.echo(f"      {reasons(match)}")
+        moment = f"  [{clock(match.start)} – {clock(match.end)}]" if match.end > match.start else ""
+        lines.append(f"{match.rank:>3}.  {match.score:.3f}  “{printable(match.text)}”{moment}")
+        lines.append(f"      {reasons(match)}")
+    print_result(as_json, matches, lines)
 
 
 def cut(
@@ -140,12 +138,10 @@ def cut(
         overwrite=overwrite,
         on_progress=counter("seconds cut"),
     )
-    if as_json:
-        print_json({"path": str(target)} | asdict(report))
-        return
-    typer.echo(f"{printable(target)}: {clock(report.start)} – {clock(report.end)}, {size_of(report.bytes)}")
+    line = f"{printable(target)}: {clock(report.start)} – {clock(report.end)}, {size_of(report.bytes)}"
     done = [f"{what} {how}" for what, how in (("pictures", report.picture), ("sound", report.sound))]
-    typer.echo(f"  {', '.join(part for part in done if not part.endswith('none'))}")
+    how = f"  {', '.join(part for part in done if not part.endswith('none'))}"
+    print_result(as_json, {"path": str(target)} | asdict(report), [line, how])
 
 
 def seconds_of(text: str) -> float:

@@ -13,6 +13,7 @@ from wordreel.cli.console.common import (
     VerbGroup,
     count_of,
     print_json,
+    print_result,
     printable,
     read_json_list,
 )
@@ -54,13 +55,9 @@ def list_(library: OpenLibrary, as_json: JsonOption = False) -> None:
 
     Example: wordreel saved list
     """
-    found, exported = library.saved.list(), library.saved.export()
-    if as_json:
-        print_json(exported)
-        return
-    for saved in found:
-        typer.echo(_line(saved))
-    typer.echo(count_of(len(found), "saved search") if len(found) == 1 else f"{len(found)} saved searches")
+    found = library.saved.list()
+    count = count_of(len(found), "saved search") if len(found) == 1 else f"{len(found)} saved searches"
+    print_result(as_json, library.saved.export(), [*map(_line, found), count])
 
 
 @app.command("run")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,7 +76,7 @@ def add(
     passes = [name for name, wanted in chosen.items() if wanted]
     report = run(Library(library), paths or (), names, jobs, retry_failed, on, as_json, passes or None)
     if as_json:
-        print_json(asdict(report))
+        print_json(report)
     if report.failed and not (report.added or report.skipped or report.updated or report.moved):
         raise typer.Exit(1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from wordreel.cli.console.common import (
     VerbGroup,
     beta_number,
     counter,
-    print_json,
+    print_result,
     printable,
 )
 from wordreel.cli.console.option_groups import expand_options
@@ -105,11 +106,9 @@ def build(
     queries = source.gather(everyday=name == "everyday")
     bank = library.banks.build(name, queries.texts, queries.source, counter("queries"))
     facts = {"name": bank.name, "queries": len(bank), "source": bank.source, "revision": bank.revision}
-    if as_json:
-        print_json(facts)
-        return
-    typer.echo(f"Bank {bank.name!r}: {len(bank)} queries from {printable(bank.source)}.")
-    typer.echo(f"Check it before searches use it: wordreel bank check {bank.name} --captions FILE")
+    done = f"Bank {bank.name!r}: {len(bank)} queries from {printable(bank.source)}."
+    next_step = f"Check it before searches use it: wordreel bank check {bank.name} --captions FILE"
+    print_result(as_json, facts, [done, next_step])
 
 
 @app.command("list")
@@ -120,14 +119,13 @@ def list_banks(library: OpenLibrary, as_json: JsonOption = False) -> None:
     """
     banks = library.banks
     rows = [{**asdict(row), "check": _standing(banks.show(row.name), banks)} for row in banks.list()]
-    if as_json:
-        print_json(rows)
-        return
-    for row in rows:
-        name, source = padded(printable(row["name"]), 16), printable(row["source"])
-        typer.echo(f"{name} {row['size']:>7} queries  {row['check']:<10} {source}")
-    if not rows:
-        typer.echo("No banks. Build one from everyday queries: `wordreel bank build`.")
+    lines = [
+        f"{padded(printable(row['name']), 16)} {row['size']:>7} queries  {row['check']:<10} "
+        + printable(row["source"])
+        for row in rows
+    ]
+    none = "No banks. Build one from everyday queries: `wordreel bank build`."
+    print_result(as_json, rows, lines or [none])
 
 
 @app.command("show")
@@ -143,16 +141,13 @@ def show(
     """
     bank, last = library.banks.show(name), library.banks.last_check(name)
     standing = _standing(bank, library.banks)
-    if as_json:
-        print_json({**asdict(bank), "revision": bank.revision, "check": last and last.report})
-        return
+    facts = {**asdict(bank), "revision": bank.revision, "check": last and last.report}
     built = datetime.fromtimestamp(bank.made_at).strftime("%Y-%m-%d")
-    typer.echo(f"{bank.name}: {len(bank)} queries, built {built} from {printable(bank.source)}")
-    for text in bank.texts[:limit]:
-        typer.echo(f"  {printable(text)}")
-    if len(bank) > limit:
-        typer.echo(f"  … and {len(bank) - limit} more")
-    typer.echo(f"Check: {standing}" + (f" ({last.report['verdict']})" if last else ""))
+    lines = [f"{bank.name}: {len(bank)} queries, built {built} from {printable(bank.source)}"]
+    lines += [f"  {printable(text)}" for text in bank.texts[:limit]]
+    lines += [f"  … and {len(bank) - limit} more"] if len(bank) > limit else []
+    lines += [f"Check: {standing}" + (f" ({last.report['verdict']})" if last else "")]
+    print_result(as_json, facts, lines)
 
 
 @app.command("add")
@@ -172,10 +167,9 @@ def add(
 
     queries = BankQueries(tuple(texts), "the command line") if texts else source.gather()
     added = library.banks.add(name, queries.texts, queries.source)
-    if as_json:
-        print_json({"name": name, "added": added, "duplicates": len(queries.texts) - added})
-        return
-    typer.echo(f"{added} queries added to {name!r}; {len(queries.texts) - added} were duplicates.")
+    facts = {"name": name, "added": added, "duplicates": len(queries.texts) - added}
+    line = f"{added} queries added to {name!r}; {facts['duplicates']} were duplicates."
+    print_result(as_json, facts, [line])
 
 
 @app.command("remove")
@@ -195,10 +189,8 @@ def remove(
     removed = len(library.banks.show(name)) if whole else library.banks.remove(name, texts or ())
     if whole:
         library.banks.delete(name)
-    if as_json:
-        print_json({"name": name, "removed": removed, "deleted": whole})
-    else:
-        typer.echo(f"Bank {name!r} deleted." if whole else f"{removed} queries removed from {name!r}.")
+    line = f"Bank {name!r} deleted." if whole else f"{removed} queries removed from {name!r}."
+    print_result(as_json, {"name": name, "removed": removed, "deleted": whole}, [line])
 
 
 @app.command("check")
@@ -240,32 +232,28 @@ def check(
         out.parent.mkdir(parents=True, exist_ok=True)
         out.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
         out.with_suffix(".md").write_text(as_markdown(report), encoding="utf-8")
-    if as_json:
-        print_json(facts)
-    else:
-        _print(report)
+    print_result(as_json, facts, _check_lines(report))
 
 
-def _print(report: BankCheck) -> None:
-    typer.echo(
+def _check_lines(report: BankCheck) -> Iterator[str]:
+    yield (
         f"Bank {report.bank!r} ({report.bank_size} queries), model {report.model}: {report.queries} captions "
         f"of half of {report.videos} videos; the other half chose β and method."
     )
     if report.in_bank:
-        typer.echo(f"{report.in_bank} captions are in the bank and were left out.")
-    typer.echo(
-        f"{'method':<16} {'R@1':>5} {'R@5':>5} {'R@10':>5} {'MdR':>6} {'skew':>6}  R-sum against plain (95 %)"
-    )
+        yield f"{report.in_bank} captions are in the bank and were left out."
+    figures = f"{'R@1':>5} {'R@5':>5} {'R@10':>5} {'MdR':>6} {'skew':>6}"
+    yield f"{'method':<16} {figures}  R-sum against plain (95 %)"
     for row in report.rows:
-        typer.echo(_line("plain" if row.method == "none" else row.method, row))
+        yield _line("plain" if row.method == "none" else row.method, row)
     for row in report.unlabelled:
-        typer.echo(_line(f"{row.method}, no labels", row))
-    typer.echo(report.verdict[0].upper() + report.verdict[1:] + ".")
+        yield _line(f"{row.method}, no labels", row)
+    yield report.verdict[0].upper() + report.verdict[1:] + "."
     if report.confidence is not None:
         from wordreel.banks.confidence_check import table
 
-        typer.echo("\nConfidence against similarity, under one threshold for all queries:")
-        typer.echo(table(report.confidence), nl=False)
+        yield "\nConfidence against similarity, under one threshold for all queries:"
+        yield table(report.confidence).removesuffix("\n")
 
 
 def _line(name: str, row: BankCheckRow) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +15,7 @@ from wordreel.cli.console.common import (
     count_of,
     counter,
     long_time,
-    print_json,
+    print_result,
     printable,
 )
 
@@ -37,8 +37,8 @@ def on(library: OpenLibrary) -> None:
     Example: wordreel people on
     """
     library.people.turn_on(counter("files grouped"))
-    people = library.people.list(least=2)
-    _print_people(people)
+    for line in _people_lines(library.people.list(least=2)):
+        typer.echo(line)
     typer.echo("→ name somebody: `wordreel people name NUMBER NAME`; undo all: `wordreel people forget`")
 
 
@@ -67,21 +67,19 @@ def list_(
 
     Example: wordreel people list Anna
     """
-    is_on = library.people.on
+    if who is not None:
+        faces = library.people.faces(who)
+        paths = {known.content: known.paths[0] for known in library.videos()}
+        lines = [
+            f"{face.id:>6}  [{clock(face.start)} – {clock(face.end)}]  "
+            + printable(paths.get(face.content, face.content))
+            for face in faces
+        ]
+        print_result(as_json, faces, lines)
+        return
     people = library.people.list(least=1 if everybody else 2)
-    faces = [] if who is None else library.people.faces(who)
-    paths = {one.content: one.paths[0] for one in library.videos()} if faces else {}
-    if as_json:
-        print_json([asdict(one) for one in people] if who is None else [asdict(one) for one in faces])
-        return
-    if who is None:
-        _print_people(people)
-        if not is_on:
-            typer.echo("People are off. Turn them on: `wordreel people on`.")
-        return
-    for face in faces:
-        path = printable(paths.get(face.content, face.content))
-        typer.echo(f"{face.id:>6}  [{clock(face.start)} – {clock(face.end)}]  {path}")
+    off = [] if library.people.on else ["People are off. Turn them on: `wordreel people on`."]
+    print_result(as_json, people, [*_people_lines(people), *off])
 
 
 @app.command("name")
@@ -144,9 +142,9 @@ def forget(
         typer.echo("What the faces expert extracted stays in the library's tracks, without names or groups.")
 
 
-def _print_people(people: list[Person]) -> None:
-    for one in people:
-        where = f"{count_of(one.faces, 'moment')} in {count_of(one.videos, 'file')}"
-        typer.echo(f"{one.id:>5}  {printable(one.name) or '–':<20}  {where}, {long_time(one.seconds)}")
-    named = sum(bool(one.name) for one in people)
-    typer.echo(f"{len(people)} {'person' if len(people) == 1 else 'people'}, {named} with a name")
+def _people_lines(people: list[Person]) -> Iterator[str]:
+    for person in people:
+        where = f"{count_of(person.faces, 'moment')} in {count_of(person.videos, 'file')}"
+        yield f"{person.id:>5}  {printable(person.name) or '–':<20}  {where}, {long_time(person.seconds)}"
+    named = sum(bool(person.name) for person in people)
+    yield f"{len(people)} {'person' if len(people) == 1 else 'people'}, {named} with a name"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +16,7 @@ from wordreel.cli.console.common import (
     OpenLibrary,
     count_of,
     counter,
-    print_json,
+    print_result,
     printable,
     size_of,
 )
@@ -49,10 +49,8 @@ def tracks(
         library.move_tracks(address, counter("tracks moved"))
     store = library.store.track_files
     number, size = sum(1 for _ in store.all()), store.bytes()
-    if as_json:
-        print_json({"address": store.address, "tracks": number, "bytes": size})
-    else:
-        typer.echo(f"{count_of(number, 'track')} ({size_of(size)}) in {printable(store.address)}")
+    line = f"{count_of(number, 'track')} ({size_of(size)}) in {printable(store.address)}"
+    print_result(as_json, {"address": store.address, "tracks": number, "bytes": size}, [line])
 
 
 def reindex(library: OpenLibrary, on: OnOption = None) -> None:
@@ -105,24 +103,22 @@ def index(
         status = library.use_index(chosen, deep=check, on_progress=counter("clips sent"))
     else:
         status = library.index_status()
-    if as_json:
-        print_json(None if status is None else asdict(status))
-    elif status is None:
-        typer.echo("Searched on this machine.")
-    else:
-        print_status(status)
+    print_result(as_json, status, _status_lines(status))
 
 
-def print_status(status: IndexStatus) -> None:
-    """Print the server, how it searches, and what was sent."""
-    typer.echo(f"{printable(status.address)}: {status.engine}")
+def _status_lines(status: IndexStatus | None) -> Iterator[str]:
+    """The server, how it searches, and what was sent."""
+    if status is None:
+        yield "Searched on this machine."
+        return
+    yield f"{printable(status.address)}: {status.engine}"
     recall = "recall not measured (build a query bank)" if status.recall is None else str(status.recall)
     how = "exact" if status.exact else f"approximate, {recall}"
     state = "complete" if status.complete else "incomplete: `wordreel index ADDRESS` sends the rest"
-    typer.echo(f"{status.clips} clips, {how}, {state}")
+    yield f"{status.clips} clips, {how}, {state}"
     if status.sent is not None:
         sent = status.sent
-        typer.echo(f"{sent.added} sent, {sent.repaired} repaired, {sent.deleted} deleted")
+        yield f"{sent.added} sent, {sent.repaired} repaired, {sent.deleted} deleted"
 
 
 def push(library: OpenLibrary, address: Address) -> None:

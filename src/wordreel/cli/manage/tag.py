@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from wordreel.cli.console.common import (
     clock,
     count_of,
     print_json,
+    print_result,
     printable,
     read_json_list,
 )
@@ -46,7 +46,7 @@ def add(
     first, last = _moment(start, end)
     with library.store.catalogue.transaction():
         made = [library.annotations.tag(video, tag, first, last) for tag in tags]
-    _show(made, as_json)
+    print_result(as_json, made, map(_line, made))
 
 
 @app.command("note")
@@ -63,7 +63,7 @@ def note(
     Example: wordreel tag note ~/Videos/party.mp4 "Uncle Bob drops the cake" --from 1:40 --to 1:44
     """
     made = library.annotations.note(video, text, *_moment(start, end))
-    _show([made], as_json)
+    print_result(as_json, [made], [_line(made)])
 
 
 @app.command("list")
@@ -77,24 +77,19 @@ def list_(
 
     Example: wordreel tag list ~/Videos/party.mp4
     """
-    counts = library.annotations.tags()
     found = library.annotations.list(video, tag)
-    paths = {one.content: one.paths[0] for one in library.videos()}
     if video is None and tag is None:
-        if as_json:
-            print_json([asdict(count) for count in counts])
-            return
+        counts = library.annotations.tags()
+        notes = sum(annotation.kind == "note" for annotation in found)
+        lines = []
         for count in counts:
-            where = f"{count_of(count.moments, 'moment')} in {count_of(count.videos, 'video')}"
-            typer.echo(f"{printable(count.tag)}  {where}")
-        notes = sum(one.kind == "note" for one in found)
-        typer.echo(f"{count_of(len(counts), 'tag')}, {count_of(notes, 'note')}")
+            moments, videos = count_of(count.moments, "moment"), count_of(count.videos, "video")
+            lines.append(f"{printable(count.tag)}  {moments} in {videos}")
+        print_result(as_json, counts, [*lines, f"{count_of(len(counts), 'tag')}, {count_of(notes, 'note')}"])
         return
-    if as_json:
-        _show(found, as_json)
-        return
-    for one in found:
-        typer.echo(f"{_line(one)}  {printable(paths.get(one.content, one.content))}")
+    paths = {known.content: known.paths[0] for known in library.videos()}
+    lines = [f"{_line(one)}  {printable(paths.get(one.content, one.content))}" for one in found]
+    print_result(as_json, found, lines)
 
 
 @app.command("remove")
@@ -109,7 +104,7 @@ def remove(
     """
     with library.store.catalogue.transaction():
         gone = [library.annotations.remove(number) for number in numbers]
-    _show(gone, as_json, "removed ")
+    print_result(as_json, gone, (f"removed {_line(annotation)}" for annotation in gone))
 
 
 @app.command("export")
@@ -137,14 +132,6 @@ def import_(
 
 def _moment(start: str | None, end: str | None) -> tuple[float | None, float | None]:
     return None if start is None else seconds_of(start), None if end is None else seconds_of(end)
-
-
-def _show(some: list[Annotation], as_json: bool, done: str = "") -> None:
-    if as_json:
-        print_json([asdict(one) for one in some])
-        return
-    for one in some:
-        typer.echo(f"{done}{_line(one)}")
 
 
 def _line(one: Annotation) -> str:

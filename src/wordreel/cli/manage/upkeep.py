@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +16,7 @@ from wordreel.cli.console.common import (
     count_of,
     counter,
     print_json,
+    print_result,
     printable,
 )
 
@@ -59,10 +60,8 @@ def verify(
     if not quick:
         problems = [*problems, *_embeddings(library)]
     wrong = [problem for problem in problems if not problem.note]
-    if as_json:
-        print_json([_json(problem) for problem in problems])
-    else:
-        _print_problems(problems, repaired=[problem for problem in before if problem not in problems])
+    repaired = [problem for problem in before if problem not in problems]
+    print_result(as_json, list(map(_json, problems)), _problem_lines(problems, repaired))
     if wrong:
         raise typer.Exit(1)
 
@@ -97,19 +96,19 @@ def _json(problem: LibraryProblem) -> dict[str, Any]:
     return {**asdict(problem), "next_step": step.for_command_line() if step else None}
 
 
-def _print_problems(problems: Sequence[LibraryProblem], repaired: Sequence[LibraryProblem]) -> None:
+def _problem_lines(problems: Sequence[LibraryProblem], repaired: Sequence[LibraryProblem]) -> Iterator[str]:
     for problem in problems:
         mark = "note" if problem.note else "problem"
-        typer.echo(f"{mark}: {printable(problem.kind)}: {printable(problem.what)}")
+        yield f"{mark}: {printable(problem.kind)}: {printable(problem.what)}"
     for step in dict.fromkeys(problem.next_step for problem in problems if problem.next_step):
-        typer.echo(f"→ {step.for_command_line()}")
+        yield f"→ {step.for_command_line()}"
     count = sum(not problem.note for problem in problems)
     fixed = sum(not problem.note for problem in repaired)
     if fixed:
-        typer.echo(f"{fixed} {'problem' if fixed == 1 else 'problems'} repaired.")
+        yield f"{count_of(fixed, 'problem')} repaired."
     if any(problem.kind == "track" for problem in repaired):
-        typer.echo("→ extract the dropped tracks again: `wordreel add FOLDER`")
-    typer.echo("No problems." if not count else f"{count} {'problem' if count == 1 else 'problems'}.")
+        yield "→ extract the dropped tracks again: `wordreel add FOLDER`"
+    yield f"{count_of(count, 'problem')}." if count else "No problems."
 
 
 def backup(

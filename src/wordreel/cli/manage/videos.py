@@ -16,7 +16,7 @@ from wordreel.cli.console.common import (
     clock,
     count_of,
     long_time,
-    print_json,
+    print_result,
     printable,
 )
 from wordreel.cli.console.terminal import linked, padded
@@ -37,39 +37,29 @@ def list_videos(
 
     Example: wordreel list --failures
     """
-    failed, stats = library.store.failures(), library.store.stats()
-    videos = sorted(library.videos(), key=lambda video: video.paths)
+    stats = library.store.stats()
     if failures:
-        rows = [{"path": failure.path, "reason": failure.reason} for failure in failed]
-        if as_json:
-            print_json(rows)
-            return
-        for row in rows:
-            typer.echo(f"{printable(row['path'])}: {printable(row['reason'])}")
-        typer.echo(f"{len(rows)} files could not be added.")
+        rows = [{"path": failure.path, "reason": failure.reason} for failure in library.store.failures()]
+        lines = [f"{printable(row['path'])}: {printable(row['reason'])}" for row in rows]
+        print_result(as_json, rows, [*lines, f"{len(rows)} files could not be added."])
         return
-    if as_json:
-        print_json(
-            [
-                {"content": v.content, "paths": v.paths, "size": v.size, "analysis": v.analysis}
-                | asdict(v.info)
-                for v in videos
-            ]
-        )
-        return
-    for video in videos:
+    facts, lines = [], []
+    for video in sorted(library.videos(), key=lambda video: video.paths):
+        names = ("content", "paths", "size", "analysis")
+        facts.append({name: getattr(video, name) for name in names} | asdict(video.info))
         kinds = {"image": "picture", "features": "features"}
         length = kinds.get(video.info.kind) or kinds.get(video.info.container) or clock(video.info.duration)
         quick = "  (quick look)" if video.analysis == "quick" else ""
-        for path in video.paths:
-            typer.echo(f"{length:>10}  {linked(path)}{quick}")
+        lines += [f"{length:>10}  {linked(path)}{quick}" for path in video.paths]
     files, clips = count_of(stats.files, "file"), count_of(stats.clips, "clip")
-    failures_text = count_of(stats.failures, "failure")
-    media = long_time(stats.seconds)
-    typer.echo(f"{files}, {media} of media, {clips}, {stats.words} lines of words, {failures_text}")
+    failed = count_of(stats.failures, "failure")
+    lines += [
+        f"{files}, {long_time(stats.seconds)} of media, {clips}, {stats.words} lines of words, {failed}"
+    ]
     if stats.quick:
-        typer.echo(f"{count_of(stats.quick, 'file')} known by key frames alone.")
-        typer.echo("→ run the thorough pass: `wordreel add --thorough`")
+        lines += [f"{count_of(stats.quick, 'file')} known by key frames alone."]
+        lines += ["→ run the thorough pass: `wordreel add --thorough`"]
+    print_result(as_json, facts, lines)
 
 
 def show(
@@ -83,29 +73,26 @@ def show(
     Example: wordreel show ~/Videos/party.mp4
     """
     facts = library.describe(file)
-    if as_json:
-        print_json(facts)
-        return
     info: dict[str, Any] = facts["info"]
     size = f", {info['width']} × {info['height']}" if info["width"] else ""
     length = "" if info["kind"] == "image" else f", {clock(info['duration'])}"
     quick = ", quick look only" if facts["analysis"] == "quick" else ""
-    typer.echo(f"{printable(facts['path'])}: {info['kind']} ({info['container']}){length}{size}{quick}")
+    lines = [f"{printable(facts['path'])}: {info['kind']} ({info['container']}){length}{size}{quick}"]
     for expert in facts["experts"]:
         labels = "; ".join(expert["labels"]) if expert["labels"] else f"{expert['rows']} rows"
         labels += f" ({expert['eyes']})" if expert.get("eyes") else ""
-        typer.echo(f"  {expert['name']:<12} {expert['reason'] or labels}")
+        lines += [f"  {expert['name']:<12} {expert['reason'] or labels}"]
     clips = facts["clips"]
     if len(clips) > MOST_CLIPS and not every:
         first, last = clips[0]["start"], clips[-1]["end"]
-        typer.echo(f"  {len(clips)} clips {clock(first)} – {clock(last)}  (--all lists them)")
+        lines += [f"  {len(clips)} clips {clock(first)} – {clock(last)}  (--all lists them)"]
     else:
-        for clip in clips:
-            typer.echo(f"  clip {clock(clip['start'])} – {clock(clip['end'])}")
+        lines += [f"  clip {clock(clip['start'])} – {clock(clip['end'])}" for clip in clips]
     for caption in facts["captions"]:
-        typer.echo(f"  {padded(printable(caption['split']), 12)} {printable(caption['text'])}")
+        lines += [f"  {padded(printable(caption['split']), 12)} {printable(caption['text'])}"]
     for words in facts["words"]:
-        typer.echo(f"  {clock(words['start'])}  {words['expert']}: {printable(words['text'])}")
+        lines += [f"  {clock(words['start'])}  {words['expert']}: {printable(words['text'])}"]
+    print_result(as_json, facts, lines)
 
 
 def remove(
@@ -142,14 +129,11 @@ def remove(
             _confirm(listed, forget)
         listed = library.remove(*paths, forget=forget) if paths else []
         listed += library.remove_missing(forget) if missing else []
-    if as_json:
-        print_json(listed)
-        return
-    for path in listed:
-        typer.echo(f"{'would remove' if dry_run else 'removed'} {printable(path)}")
-    typer.echo(f"{count_of(len(listed), 'file')} {'would be ' if dry_run else ''}removed.")
+    lines = [f"{'would remove' if dry_run else 'removed'} {printable(path)}" for path in listed]
+    lines += [f"{count_of(len(listed), 'file')} {'would be ' if dry_run else ''}removed."]
     for folder, count in absent.absent.items() if absent else ():
-        typer.echo(f"{printable(folder)} is not there now; {count_of(count, 'file')} in it stayed.")
+        lines += [f"{printable(folder)} is not there now; {count_of(count, 'file')} in it stayed."]
+    print_result(as_json, listed, lines)
 
 
 def _confirm(paths: Sequence[str], forget: bool) -> None:

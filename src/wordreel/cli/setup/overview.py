@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, LibraryOption, print_json, printable
+from wordreel.cli.console.common import JsonOption, LibraryOption, print_json, print_result, printable
 
 TITLES = {
     "built-in": "Built in: wordreel use NAME",
@@ -67,16 +67,14 @@ def experts(as_json: JsonOption = False) -> None:
                 "note": card.note,
             }
         )
-    if as_json:
-        print_json(rows)
-        return
+    lines = []
     for row in rows:
         state = "installed" if row["installed"] else "missing"
         used = "" if row["default"] else ", only on request (`wordreel add --experts`)"
-        typer.echo(f"{row['name']} ({row['modality']}): {row['title']}")
-        typer.echo(f"    {state}{used}; {row['dimension']}-d, {row['sampling']}, {row['licence']}")
-        if row["how"]:
-            typer.echo(f"    → {row['how']}")
+        lines += [f"{row['name']} ({row['modality']}): {row['title']}"]
+        lines += [f"    {state}{used}; {row['dimension']}-d, {row['sampling']}, {row['licence']}"]
+        lines += [f"    → {row['how']}"] if row["how"] else []
+    print_result(as_json, rows, lines)
 
 
 @dataclass(frozen=True)
@@ -96,31 +94,29 @@ class ModelListing:
     installed: bool = True
 
 
-def models(
-    as_json: JsonOption = False,
-) -> None:
+def models(as_json: JsonOption = False) -> None:
     """List every model with its size, paper and how to get it; of backbones also speed and licence.
 
     Example: wordreel models --json
     """
     listings = [*_built_in(), *_backbones(), *_published(), *_video_text(), *_recipes()]
-    if as_json:
-        print_json([asdict(listing) for listing in listings])
-        return
     width = max(len(listing.name) for listing in listings)
+    lines = []
     for kind, title in TITLES.items():
-        typer.echo(title)
+        lines.append(title)
         for listing in (listing for listing in listings if listing.kind == kind):
-            if kind == "backbone":
-                typer.echo(f"  {listing.name:<{width}}  {_facts(listing)}")
-                continue
-            if kind == "built-in":
-                typer.echo(f"  {listing.name:<{width}}  {listing.megabytes:>10,.0f} MB  {listing.title}")
-                continue
             paper = f" ({listing.paper})" if listing.paper else ""
-            typer.echo(f"  {listing.name:<{width}}  {listing.parameters:>13,}  {listing.title}{paper}")
+            facts = f"{listing.parameters:>13,}  {listing.title}{paper}"
+            if kind == "backbone":
+                state = ", installed" if listing.installed else ""
+                facts = f"{listing.megabytes:>10,.0f} MB  {listing.speed:<6}  {listing.title}, "
+                facts += f"licence: {listing.licence}{state}"
+            elif kind == "built-in":
+                facts = f"{listing.megabytes:>10,.0f} MB  {listing.title}"
+            lines.append(f"  {listing.name:<{width}}  {facts}")
             if kind == "model":
-                typer.echo(f"  {'':<{width}}  {'':>13}    {' | '.join(listing.get)}")
+                lines.append(f"  {'':<{width}}  {'':>13}    {' | '.join(listing.get)}")
+    print_result(as_json, listings, lines)
 
 
 def _built_in() -> list[ModelListing]:
@@ -159,13 +155,6 @@ def _backbones() -> list[ModelListing]:
             )
         )
     return rows
-
-
-def _facts(listing: ModelListing) -> str:
-    """Size, speed, licence and title of a backbone in one line."""
-    state = ", installed" if listing.installed else ""
-    size = f"{listing.megabytes:>10,.0f} MB  {listing.speed:<6}"
-    return f"{size}  {listing.title}, licence: {listing.licence}{state}"
 
 
 def _published() -> list[ModelListing]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -142,7 +143,7 @@ def _stay(library: Library, options: Options, open_page: bool, follow: str | Non
     import webbrowser
 
     from wordreel.serve.live import Follower
-    from wordreel.serve.processes import free_port
+    from wordreel.serve.processes import free_port, run_server
 
     if options.port == 0:
         options = replace(options, port=free_port(options.host))
@@ -152,22 +153,5 @@ def _stay(library: Library, options: Options, open_page: bool, follow: str | Non
     typer.echo(f"{printable(library.path)} at {address} (stop with Ctrl-C)")
     if open_page:
         webbrowser.open(address)
-    follower = Follower(library.path, follow, library.weights) if follow is not None else None
-    if follower is not None:
-        follower.start()
-    try:
-        _run(library, options, index)
-    finally:
-        if follower is not None:
-            follower.stop()
-
-
-def _run(library: Library, options: Options, index: str | None) -> None:
-    from wordreel.serve.app import build_server
-    from wordreel.serve.processes import run_processes
-    from wordreel.serve.service import Service
-
-    if options.workers > 1:
-        run_processes(library, index, options)
-    else:
-        build_server(Service(library, options)).run()
+    with nullcontext() if follow is None else Follower(library.path, follow, library.weights):
+        run_server(library, index, options)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, OpenLibrary, print_json, printable, size_of
+from wordreel.cli.console.common import JsonOption, OpenLibrary, print_result, printable, size_of
 from wordreel.cli.console.show_progress import Shown, show_progress, shown
 from wordreel.cli.console.terminal import padded
 from wordreel.progress import Progress
@@ -97,12 +96,10 @@ def use(
         _print_models(library, list_all, as_json)
         return
     used = use_with_progress(library, model, conversion, precision=precision, yes=yes, as_json=as_json)
-    if as_json:
-        print_json(asdict(used))
-        return
-    for note in used.notes:
+    for note in used.notes if not as_json else ():
         typer.echo(f"Note: {printable(note)}", err=True)
-    typer.echo(f"{printable(used.name)} ({used.fingerprint}) is in use; {used.embedded} clips were embedded.")
+    line = f"{printable(used.name)} ({used.fingerprint}) is in use; {used.embedded} clips were embedded."
+    print_result(as_json, used, [line])
 
 
 def use_with_progress(
@@ -160,13 +157,11 @@ def confirm(plan: InstallPlan, yes: bool) -> bool:
 
 def _print_models(opened: Library, every: bool, as_json: bool) -> None:
     rows = opened.models()
-    if as_json:
-        print_json([asdict(row) for row in rows])
-        return
+    lines = []
     for row in rows:
-        if not (every or row.in_use or row.embedded):
-            continue
-        state = "in use" if row.in_use else ""
-        name = printable(row.name) or "(a model that is gone)"
-        embedded = f"{row.embedded}/{row.clips} clips embedded"
-        typer.echo(f"{padded(name, 24)} {row.fingerprint:<16}  {embedded}  {state}".rstrip())
+        if every or row.in_use or row.embedded:
+            state = "in use" if row.in_use else ""
+            name = printable(row.name) or "(a model that is gone)"
+            embedded = f"{row.embedded}/{row.clips} clips embedded"
+            lines.append(f"{padded(name, 24)} {row.fingerprint:<16}  {embedded}  {state}".rstrip())
+    print_result(as_json, rows, lines)

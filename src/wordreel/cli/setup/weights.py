@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, VerbGroup, print_json, printable, size_of
+from wordreel.cli.console.common import JsonOption, VerbGroup, print_result, printable, size_of
+from wordreel.cli.console.show_progress import Shown, show_progress
 
 if TYPE_CHECKING:
-    from wordreel.backbones.installed import InstalledBackbone
     from wordreel.progress import Progress
     from wordreel.runtime.store import WeightStore
     from wordreel.runtime.weight_table import PackageWeights
 
+BACKBONE_FACTS = ("name", "source", "revision", "precision", "licence", "files", "fingerprint", "bytes")
 RETRY = 24 * 3600.0  # seconds after which weights that could not be fetched are asked for again
 
 app = VerbGroup("Fetch, add, list and remove weights of experts and backbones.", invoke_without_command=True)
@@ -44,36 +45,21 @@ def list_weights(as_json: JsonOption = False) -> None:
     for name in weight_table.names():
         status = store.status(name)
         step = weight_table.find(name).next_step(again=status == "corrupt")
-        rows.append({"name": name, "status": status, "how": _how(status, step.for_command_line())})
-    installed = list(backbones.installed(store).values())
-    if as_json:
-        print_json([*rows, *map(_backbone_row, installed)])
-        return
-    for row in rows:
-        typer.echo(f"{row['name']:<24} {row['status']:<10} {row['how']}".rstrip())
-    if installed:
-        typer.echo("\nBackbones:")
-    for one in installed:
-        _print_backbone(one)
-    typer.echo(f"\nWeights are stored in {store.root}; set WORDREEL_WEIGHTS to use another folder.")
-
-
-def _how(status: str, step: str) -> str:
-    return "" if status == "installed" else step
-
-
-def _backbone_row(one: InstalledBackbone) -> dict[str, Any]:
-    names = ("name", "source", "revision", "precision", "licence", "files", "fingerprint", "bytes")
-    return {"status": "installed", "how": "", **{name: getattr(one, name) for name in names}}
-
-
-def _print_backbone(one: InstalledBackbone) -> None:
-    typer.echo(f"{one.name:<24} installed  {size_of(one.bytes)}, {one.precision}")
-    at = f" at commit {one.revision}" if one.revision else ""
-    typer.echo(f"  from {printable(one.source)}{at}")
-    for file, digest in one.files.items():
-        if not file.endswith(".json"):
-            typer.echo(f"  {printable(file)} sha256 {digest}")
+        how = "" if status == "installed" else step.for_command_line()
+        rows.append({"name": name, "status": status, "how": how})
+    lines = [f"{row['name']:<24} {row['status']:<10} {row['how']}".rstrip() for row in rows]
+    installed = backbones.installed(store).values()
+    lines += ["\nBackbones:"] if installed else []
+    for backbone in installed:
+        revision = f" at commit {backbone.revision}" if backbone.revision else ""
+        lines += [f"{backbone.name:<24} installed  {size_of(backbone.bytes)}, {backbone.precision}"]
+        lines += [f"  from {printable(backbone.source)}{revision}"]
+        files = {file: digest for file, digest in backbone.files.items() if not file.endswith(".json")}
+        lines += [f"  {printable(file)} sha256 {digest}" for file, digest in files.items()]
+        facts = {name: getattr(backbone, name) for name in BACKBONE_FACTS}
+        rows.append({"status": "installed", "how": "", **facts})
+    lines += [f"\nWeights are stored in {store.root}; set WORDREEL_WEIGHTS to use another folder."]
+    print_result(as_json, rows, lines)
 
 
 @app.command()
@@ -186,22 +172,10 @@ def required_weights(experts: list[str] | None = None) -> list[str]:
 
 
 def _fetch_one(store: WeightStore, name: str, again: bool, quiet: bool = False) -> None:
-    if quiet:
-        store.fetch(name, again=again)
-        return
-    from rich import progress as rich_progress
+    def describe(now: Progress) -> Shown:
+        return Shown(f"  {name}", now.done, now.total, size_of(now.total or 0))
 
-    columns = (
-        rich_progress.TextColumn("  {task.description}"),
-        rich_progress.BarColumn(),
-        rich_progress.DownloadColumn(),
-        rich_progress.TransferSpeedColumn(),
-    )
-    with rich_progress.Progress(*columns, transient=True) as bar:
-        task = bar.add_task(name)
-
-        def report(now: Progress) -> None:
-            bar.update(task, completed=now.done, total=now.total)
-
-        store.fetch(name, report, again)
-    typer.echo(f"  {name}: fetched, checked and converted")
+    with show_progress(False, describe) as on_progress:
+        store.fetch(name, None if quiet else on_progress, again)
+    if not quiet:
+        typer.echo(f"  {name}: fetched, checked and converted")

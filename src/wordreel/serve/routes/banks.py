@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
@@ -10,6 +11,7 @@ from pydantic import BaseModel, Field
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.sources import LONGEST
 from wordreel.catalogue import banks as bank_store
+from wordreel.catalogue.banks import BankRow
 from wordreel.serve.display import display_name, thumb_url
 from wordreel.serve.hub_counts import HubCounts, best_of, count_occurrences
 from wordreel.serve.problems import Problem
@@ -33,11 +35,10 @@ class BankCheckModel(BaseModel):
     current: bool = Field(description="the bank has not changed since")
 
 
-class BankModel(BaseModel):
-    name: str
-    source: str
-    made_at: float
-    size: int
+@dataclass(frozen=True)
+class BankModel(BankRow):
+    """A bank, and what its last check with the library's model said."""
+
     checked: BankCheckModel | None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from wordreel.catalogue.paths import is_imported
 from wordreel.ingest.scan import resolves_within
 from wordreel.search.caption import rank_captions as rank
 from wordreel.search.describe import describe
+from wordreel.search.hits import CaptionMatch
 from wordreel.search.query import Query as Asked
 from wordreel.search.query import VideoMoment
 from wordreel.search.query_fields import SearchNorm
@@ -23,7 +25,6 @@ from wordreel.serve.display import (
     display_path,
     media_url,
     preview_url,
-    reason_objects,
     thumb_url,
 )
 from wordreel.serve.problems import Problem
@@ -34,7 +35,6 @@ from wordreel.serve.schemas import (
     Folder,
     JobResponse,
     NormName,
-    ReasonModel,
     RequestModel,
     ShortText,
     SpanModel,
@@ -47,17 +47,16 @@ router = APIRouter(tags=["videos"])
 FileState = Literal["ready", "quick", "preparing", "missing"]
 
 
-class VideoSummary(BaseModel):
-    content: str
-    path: str
+@dataclass(frozen=True)
+class VideoSummary(ListedVideo):
+    """One file; `analysis` is quick where it is known by its key frames alone so far.
+
+    `state` is "preparing" where it cannot be found yet, and "missing" where no file of this content is where
+    it was.
+    """
+
     name: str
-    kind: str
-    duration: float
-    added_at: float
-    analysis: Literal["quick", "thorough"] = Field(description="quick: known by its key frames alone so far")
-    state: FileState = Field(
-        description="preparing: cannot be found yet; missing: no file of this content is where it was"
-    )
+    state: FileState
 
 
 class VideosResponse(BaseModel):
@@ -65,6 +64,7 @@ class VideosResponse(BaseModel):
     items: list[VideoSummary]
 
 
+@dataclass(frozen=True)
 class VideoResponse(VideoSummary):
     """All that is known of one video."""
 
@@ -105,18 +105,8 @@ class CaptionsRequest(RequestModel):
     beta: Beta | None = None
 
 
-class RankedCaption(BaseModel):
-    rank: int
-    score: float
-    text: str
-    start: float
-    end: float
-    why: list[ReasonModel]
-    norm: str
-
-
 class RankedCaptions(BaseModel):
-    captions: list[RankedCaption]
+    captions: list[CaptionMatch]
 
 
 class StoredCaptions(BaseModel):
@@ -151,9 +141,15 @@ def videos(
         return shown.startswith(root) and (wanted in shown.casefold() or wanted in name.casefold())
 
     found = [video for video in list_videos(service.store) if matches(video.path)]
-    return VideosResponse(
-        total=len(found), items=[_summary(service, video) for video in found[offset : offset + limit]]
-    )
+    items = [
+        VideoSummary(
+            **vars(video) | {"path": display_path(video.path)},
+            name=display_name(video.path, service.uploaded),
+            state=_state(service, video.content, video.analysis),
+        )
+        for video in found[offset : offset + limit]
+    ]
+    return VideosResponse(total=len(found), items=items)
 
 
 @router.get("/api/videos/{content}")
@@ -219,8 +215,7 @@ def rank_captions(content: ContentPath, body: CaptionsRequest, service: Served) 
     service.check_stored(content)
     encoded = searcher.encode_video(VideoMoment(content=content))
     ranked = rank(searcher, encoded, body.captions, body.limit, body.norm, body.beta)
-    captions = [{**vars(caption), "why": reason_objects(caption.why)} for caption in ranked]
-    return RankedCaptions.model_validate({"captions": captions})
+    return RankedCaptions(captions=ranked)
 
 
 @router.delete("/api/videos/{content}")
@@ -260,15 +255,6 @@ def retry(service: Served) -> JobResponse:
         raise Problem(404, "nothing_failed", "there is nothing to try again in the folders of this page")
     request = {"paths": mine, "retry_failed": True, "within": [*roots, os.fspath(uploads)]}
     return JobResponse.of(service.jobs.put("add", f"Trying {len(mine)} again", request))
-
-
-def _summary(service: Service, video: ListedVideo) -> VideoSummary:
-    shown = {
-        "path": display_path(video.path),
-        "name": display_name(video.path, service.uploaded),
-        "state": _state(service, video.content, video.analysis),
-    }
-    return VideoSummary.model_validate({**vars(video), **shown})
 
 
 def _state(service: Service, content: str, analysis: str) -> FileState:

@@ -70,11 +70,11 @@ def test_a_row_of_pictures(image):
 
 def test_a_preview_of_a_moment(media, monkeypatch):
     monkeypatch.setenv("WORDREEL_PICTURES", "kitty")
-    shown = pictures.preview(Hit(1, 0.5, media / "station.mp4", 0.5, 2.0, "video", 3.0, "a"))
+    shown = pictures.previewer()(Hit(1, 0.5, media / "station.mp4", 0.5, 2.0, "video", 3.0, "a"))
     strip = read_png(base64.b64decode("".join(re.findall("m=[01];([^\x1b]*)", shown))))
     assert strip.shape[0] == pictures.HEIGHT
     assert strip.shape[1] > pictures.FRAMES * pictures.HEIGHT  # five, each wider than high
-    gone = pictures.preview(Hit(1, 0.5, media / "gone.mp4", 0.5, 2.0, "video", 3.0, "a"))
+    gone = pictures.previewer()(Hit(1, 0.5, media / "gone.mp4", 0.5, 2.0, "video", 3.0, "a"))
     assert gone.startswith("no preview: ")
 
 

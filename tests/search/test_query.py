@@ -63,7 +63,7 @@ def test_a_query_is_immutable_and_comparable():
 def test_every_front_end_has_every_field():
     names = {one.name for one in question_fields()}
     assert {one.name for one in fields(Filters)} == set(FilterArguments.__annotations__)
-    model = pytest.importorskip("wordreel.serve.query_model")
+    model = pytest.importorskip("wordreel.serve.schemas")
     assert set(model.SearchRequest.model_fields) == names
     options = {one.name for one in get_command(app).commands["search"].params}
     assert names - {"text"} <= options

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 
 
@@ -25,8 +24,6 @@ def main() -> None:
             raise
         print("\nwordreel: stopped. Nothing is lost; the same command resumes.", file=sys.stderr)
         sys.exit(130)
-    finally:
-        gc.freeze()  # Python would look through everything again before it ends
 
 
 def _interrupted(error: BaseException | None) -> bool:

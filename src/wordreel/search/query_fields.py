@@ -1,7 +1,7 @@
 """What a field of a query is, for every interface: its type, help, flag, limits and column, declared once.
 
 The command line makes options of it (`cli.console.option_groups`), HTTP a pydantic model
-(`serve.query_model`), saved searches JSON (`search.saved`), and the catalogue a condition.
+(`serve.schemas`), saved searches JSON (`search.saved`), and the catalogue a condition.
 """
 
 from __future__ import annotations

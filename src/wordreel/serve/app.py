@@ -21,7 +21,6 @@ from wordreel.serve.routes import (
     exports,
     jobs,
     media,
-    models,
     people,
     search,
     server,
@@ -62,7 +61,7 @@ def build_app(service: Service) -> ASGIApp:
     )
     app.state.service = service
     problems.install(app)
-    for part in (search, videos, media, exports, tags, people, jobs, banks, models, server):
+    for part in (search, videos, media, exports, tags, people, jobs, banks, server):
         app.include_router(part.router)
     app.mount("/", page_files())
     guard = Guard(app, service.options, service.sessions, service.metrics)

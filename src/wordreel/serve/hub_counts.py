@@ -8,6 +8,7 @@ does on queries that it has not seen, `bank check` measures. Spoken and on-scree
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,10 +16,11 @@ import numpy as np
 
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.hubness.measures import k_occurrence, measure_hubness, occurrence_edges
-from wordreel.index.exact import ExactIndex
 from wordreel.index.topk import topk_ids
+from wordreel.search.lexical import lexical_matches
 from wordreel.search.scoring import PLAIN, FittedNorm
-from wordreel.types import Int64
+from wordreel.search.searcher import EncodedText
+from wordreel.types import Int64, QueryEmbedding
 
 K = 10  # videos that count as found, at most
 BATCH = 64  # queries at once
@@ -27,14 +29,13 @@ HUBS = 24
 
 @dataclass(frozen=True)
 class HubCounts:
-    """`before` and `after` `[videos]`, in the order of `contents`."""
+    """`before` and `after` `[videos]`, in the order of `contents`; `measures` and histograms of the two."""
 
     contents: tuple[str, ...]
     before: Int64
     after: Int64
-    measures: tuple[dict[str, Any], dict[str, Any]]
-    edges: tuple[int, ...]
-    histograms: tuple[tuple[int, ...], tuple[int, ...]]
+    edges: list[int]
+    measures: list[dict[str, Any]]
 
     def hubs(self) -> list[int]:
         """The videos that were found most often before."""
@@ -53,38 +54,31 @@ def best_of(videos: int) -> int:
 def count_occurrences(work: EmbeddedBank, norm: FittedNorm) -> HubCounts:
     """Count over all queries of the bank; cost O(bank · items)."""
     contents = tuple(work.searcher.snapshot.contents())
-    best = [_best(work, PLAIN), _best(work, norm)]
-    k = best[0].shape[1]
-    counts = [np.asarray(k_occurrence(ranking, k, len(contents)), np.int64) for ranking in best]
-    edges = occurrence_edges(max(int(count.max(initial=0)) for count in counts))
-    drawn = [np.histogram(count, np.append(edges[:-1], np.inf))[0].tolist() for count in counts]
-    measured = [asdict(measure_hubness(ranking, k, len(contents))) for ranking in best]
-    return HubCounts(
-        contents,
-        counts[0],
-        counts[1],
-        (measured[0], measured[1]),
-        tuple(int(edge) for edge in edges[:-1]),
-        (tuple(drawn[0]), tuple(drawn[1])),
-    )
+    k = best_of(len(contents))
+    rankings = _best(work, [PLAIN, norm], k)
+    before, after = (np.asarray(k_occurrence(ranking, k, len(contents)), np.int64) for ranking in rankings)
+    edges = occurrence_edges(max(int(count.max(initial=0)) for count in (before, after)))
+    measures = [
+        {
+            **asdict(measure_hubness(ranking, k, len(contents))),
+            "histogram": np.histogram(counts, np.append(edges[:-1], np.inf))[0].tolist(),
+        }
+        for ranking, counts in zip(rankings, (before, after), strict=True)
+    ]
+    return HubCounts(contents, before, after, [int(edge) for edge in edges[:-1]], measures)
 
 
-def _best(work: EmbeddedBank, norm: FittedNorm) -> Int64:
-    """`[queries, k]`: the numbers of each query's best videos."""
+def _best(work: EmbeddedBank, norms: Sequence[FittedNorm], k: int) -> list[Int64]:
+    """`[queries, k]` under each norm: the numbers of each query's best videos."""
     searcher, queries = work.searcher, work.current()
-    index = ExactIndex(searcher.snapshot.gallery.vectors, searcher.snapshot.gallery.available)
-    best = []
-    for start in range(0, len(queries.ids), BATCH):
-        some = slice(start, start + BATCH)
-        plain = index.scores(queries.vectors[some], queries.weights[some], slice(None))
-        scores: Any = plain
-        if norm.rescore is not None:
-            scores = norm.rescore(plain, np.arange(plain.shape[1]))
-        elif norm.correction is not None:
-            bias, gate = norm.correction.bias, norm.correction.active
-            live = np.where(searcher.snapshot.live, plain, -np.inf)
-            opened = np.ones(len(plain), bool) if gate is None else gate[live.argmax(axis=1)]
-            scores = plain - np.where(opened[:, None], bias, np.float32(0))
-        videos = searcher.snapshot.best_items(scores)
-        best.append(topk_ids(videos, best_of(videos.shape[1])))
-    return np.concatenate(best)
+    no_words = lexical_matches(searcher.snapshot, "")
+    encoded = [
+        EncodedText("", QueryEmbedding(vectors, weights), no_words)
+        for vectors, weights in zip(queries.vectors, queries.weights, strict=True)
+    ]
+    best: list[list[Int64]] = [[] for _ in norms]
+    for start in range(0, len(encoded), BATCH):
+        scores = searcher.encoded_item_scores(encoded[start : start + BATCH], norms)
+        for found, items in zip(best, scores, strict=True):
+            found.append(topk_ids(searcher.snapshot.best_items(items), k))
+    return [np.concatenate(found) for found in best]

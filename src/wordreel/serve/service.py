@@ -6,9 +6,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from wordreel.banks.search_index import index_is_stale
 from wordreel.catalogue.jobs import DONE, THOROUGH, Job, last_ended_job, unfinished_jobs
@@ -24,7 +25,6 @@ from wordreel.media.types import MediaInfo
 from wordreel.models.base import Model
 from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser
-from wordreel.serve.bounded_executor import BoundedExecutor
 from wordreel.serve.jobs.queue import JobQueue, JobRunner
 from wordreel.serve.jobs.tasks import JobProcess
 from wordreel.serve.live import CurrentModel, LiveSearcher
@@ -41,14 +41,51 @@ from wordreel.types import Track
 from wordreel.util.cores import cores
 from wordreel.util.lru_cache import LRUCache
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 log = logging.getLogger("wordreel.serve")
 
 THUMBNAIL_BYTES = 512 * 2**20  # on disk
 WATCH_EVERY = 2.0  # seconds
 REOPEN_EVERY = 15.0  # seconds, while a job or another program writes
 TRACK_BYTES = 256 * 2**20  # in memory: every hit is explained from its tracks
+MAX_WAITING = 256  # requests for one pool; more are refused
 POOLS = {"search": (0, 1), "media": (4, 1), "thumbnail": (0, 2), "analysis": (0, 2), "clip": (2, 10)}
 """Threads of each pool, 0 for as many as there are cores; how many times longer than a search it may take."""
+
+
+class BoundedExecutor:
+    """A thread pool with a bound on how many calls may wait for it, and for how long."""
+
+    def __init__(self, name: str, threads: int, timeout: float) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._timeout, self._calls = timeout, 0
+
+    async def __call__(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` in a thread; a `Problem` where too many wait or it takes too long."""
+        if self._calls >= MAX_WAITING:
+            raise Problem(
+                503, "too_busy", "too many requests at once; try again", headers={"retry-after": "1"}
+            )
+        self._calls += 1
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await asyncio.get_running_loop().run_in_executor(
+                    self._threads, lambda: work(*args, **kwargs)
+                )
+        except TimeoutError:
+            raise Problem(
+                503,
+                "too_slow",
+                "this took too long; ask for less, or try again",
+                headers={"retry-after": "5"},
+            ) from None
+        finally:
+            self._calls -= 1
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class Service:

@@ -79,7 +79,7 @@ def open_library(verb: Callable[..., None]) -> Callable[..., None]:
     def opened(**given: Any) -> None:
         from wordreel.library import Library
 
-        with Library(given[name], create=False) as library:
+        with Library(given[name], create=False, index=given.get("index")) as library:
             verb(**{**given, name: library})
 
     return opened

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.errors import NextStep, WordreelError
+from wordreel.errors import MediaError, NextStep, WordreelError
 
 if TYPE_CHECKING:
     from wordreel.search.hits import Hit
@@ -62,12 +62,8 @@ def strip_of(hit: Hit) -> Image:
 def side_by_side(images: list[Image]) -> Image:
     """Pictures in a row, with a gap between them."""
     height = max(len(image) for image in images)
-    width = sum(image.shape[1] for image in images) + GAP * (len(images) - 1)
-    strip, at = np.zeros((height, width, 3), np.uint8), 0
-    for image in images:
-        strip[: len(image), at : at + image.shape[1]] = image
-        at += image.shape[1] + GAP
-    return strip
+    padded = [np.pad(image, ((0, height - len(image)), (0, GAP), (0, 0))) for image in images]
+    return np.concatenate(padded, axis=1)[:, :-GAP]
 
 
 def kitty(image: Image) -> str:
@@ -99,11 +95,14 @@ def png(image: Image) -> bytes:
 PROTOCOLS: dict[str, Callable[[Image], str]] = {"kitty": kitty, "iterm2": iterm2}
 
 
-def preview(hit: Hit) -> str:
-    """Return the strip of a hit in the terminal's protocol, or why there is none."""
-    from wordreel.errors import MediaError
+def previewer() -> Callable[[Hit], str]:
+    """Return what draws the strip of a hit in this terminal, or says why there is none."""
+    draw = PROTOCOLS[picture_protocol(os.environ)]
 
-    try:
-        return PROTOCOLS[picture_protocol(os.environ)](strip_of(hit))
-    except (MediaError, OSError) as error:
-        return f"no preview: {error}"
+    def preview(hit: Hit) -> str:
+        try:
+            return draw(strip_of(hit))
+        except (MediaError, OSError) as error:
+            return f"no preview: {error}"
+
+    return preview

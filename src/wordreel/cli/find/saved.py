@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,20 +72,14 @@ def run(
 
     Example: wordreel saved run "beach dogs"
     """
-    from dataclasses import replace
-
-    from wordreel.cli.find.hit_lines import print_hits
-    from wordreel.cli.find.search import as_plain, why_nothing
+    from wordreel.cli.find.search import as_plain, print_found
 
     query = replace(library.saved.get(name).query, limit=limit)
     results = library.search(query)
-    nothing = "" if results else why_nothing(library, query)
     if as_json:
         print_json(as_plain(results))
-    elif not results:
-        typer.echo(nothing)
     else:
-        print_hits(results)
+        print_found(library, query, results)
 
 
 @app.command("remove")

@@ -6,7 +6,6 @@ by the user alone. `WORDREEL_HISTORY=off` keeps none.
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import subprocess
@@ -23,7 +22,7 @@ from wordreel.catalogue.file_conditions import passing_contents
 from wordreel.cli.console.common import (
     IndexOption,
     JsonOption,
-    LibraryOption,
+    OpenLibrary,
     counter,
     print_json,
     printable,
@@ -39,6 +38,9 @@ if TYPE_CHECKING:
     from wordreel.search.hits import Hit, Results
 
 
+# The products of one query are too small to share, and both encoders run at once. Before NumPy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 PROMPT = "search> "
 HELP = "Type what to look for. A number plays that hit; an empty line or Ctrl-D ends."
 KEPT = 500  # queries
@@ -46,7 +48,7 @@ KEPT = 500  # queries
 
 @query_options()
 def search(
-    library: LibraryOption,
+    library: OpenLibrary,
     query: QueryArguments,
     words: Annotated[
         list[str] | None,
@@ -85,73 +87,62 @@ def search(
 
       wordreel search
     """
-    # The products of one query are too small to share, and both encoders run at once. Before NumPy is loaded.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with paused_collector():
-        from wordreel.library import Library
+    pictures = None
+    if preview:
+        from wordreel.cli.find.pictures import previewer
 
+        pictures = previewer()
     text = " ".join(words) if words else None
     if text is None and query["image"] is None and query["like"] is None:
-        if as_json or form is not None or not _at_a_terminal():
+        if as_json or form is not None or not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise QueryError(
                 'say what to look for: `wordreel search "a dog on a beach"`, or --like FILE or --image FILE'
             )
-        with Library(library, create=False, index=index) as opened:
-            _prompt(opened, every, preview, query)
+        _prompt(library, query, every, pictures)
         return
     asked = Query.build(text, **query)
-    if preview:
-        _check_preview()
-    with paused_collector(), Library(library, create=False, index=index) as opened:
-        results = opened.search(asked, on_progress=counter("queries of the bank embedded"))
-        nothing = "" if results else why_nothing(opened, asked)
-        listed = None if form is None else opened.export_hits(results, form)
+    results = library.search(asked, on_progress=counter("queries of the bank embedded"))
     if results.note and (asked.bank is not None or asked.compare or asked.norm != "auto"):
         typer.echo(str(results.note), err=True)
     _print_notices(results)
-    if listed is not None:
-        typer.echo(listed, nl=False)
+    if form is not None:
+        typer.echo(library.export_hits(results, form), nl=False)
     elif as_json:
         print_json(as_plain(results))
     elif asked.compare and (results or results.plain):
         print_comparison(results)
-    elif not results:
-        typer.echo(nothing)
     else:
-        print_hits(results, every, _preview_of if preview else None)
+        print_found(library, asked, results, every, pictures)
     if open_best and results:
         _play(results[0])
 
 
-@contextmanager
-def paused_collector() -> Iterator[None]:
-    """Pause the garbage collector.
-
-    A search is over before there is garbage, and what it loads would be looked through again and again.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-def _at_a_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
+def print_found(
+    library: Library,
+    query: Query,
+    results: Results[Hit],
+    every: bool = False,
+    preview: Callable[[Hit], str] | None = None,
+) -> None:
+    """Print hits, or why there are none."""
+    if results:
+        print_hits(results, every, preview)
+    else:
+        typer.echo(why_nothing(library, query))
 
 
-def _prompt(library: Library, every: bool, preview: bool, chosen: QueryArguments) -> None:
+def _prompt(
+    library: Library, chosen: QueryArguments, every: bool, preview: Callable[[Hit], str] | None
+) -> None:
     """Answer one query after another."""
     last: list[Hit] = []
 
     def search(words: str) -> None:
-        results = library.search(words, **chosen)
+        asked = Query.build(words, **chosen)
+        results = library.search(asked)
         _print_notices(results)
         last[:] = results
-        if results:
-            print_hits(results, every, _preview_of if preview else None)
-        else:
-            typer.echo(why_nothing(library, Query.build(words, **chosen)))
+        print_found(library, asked, results, every, preview)
 
     def play(rank: int) -> None:
         found = next((hit for hit in last if hit.rank == rank), None)
@@ -159,26 +150,12 @@ def _prompt(library: Library, every: bool, preview: bool, chosen: QueryArguments
             raise WordreelError(f"there is no hit {rank}; search first")
         _play(found)
 
-    if preview:
-        _check_preview()
     ask(search, play)
 
 
 def _print_notices(results: Results[Hit]) -> None:
     for notice in results.notices:
         typer.echo(f"note: {printable(notice)}", err=True)
-
-
-def _check_preview() -> None:
-    from wordreel.cli.find.pictures import picture_protocol
-
-    picture_protocol(os.environ)
-
-
-def _preview_of(hit: Hit) -> str:
-    from wordreel.cli.find.pictures import preview
-
-    return preview(hit)
 
 
 def _play(hit: Hit) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -74,37 +74,27 @@ def add(
     fetch_missing(names, quiet=as_json)
     chosen: dict[Pass, bool] = {"quick": quick, "thorough": thorough}
     passes = [name for name, wanted in chosen.items() if wanted]
-    report = run(Library(library), paths or (), names, jobs, retry_failed, on, as_json, passes or None)
+    options = {
+        "experts": names,
+        "jobs": jobs,
+        "retry_failed": retry_failed,
+        "on": on,
+        "passes": passes or None,
+    }
+    report = run(Library(library), paths or (), as_json, passes=passes or None, **options)
     if as_json:
         print_json(report)
     if report.failed and not (report.added or report.skipped or report.updated or report.moved):
         raise typer.Exit(1)
 
 
-def run(
-    library: Library,
-    paths: Sequence[Path],
-    experts: list[str] | None = None,
-    jobs: int | None = None,
-    retry_failed: bool = False,
-    on: str | None = None,
-    as_json: bool = False,
-    passes: Sequence[Pass] | None = None,
-) -> AddReport:
+def run(library: Library, paths: Sequence[Path], as_json: bool = False, **options: Any) -> AddReport:
     """Add with progress and a summary at the end; `as_json` is for programs, without a summary."""
     with (
         show_progress(as_json, describe) as on_progress,
         redirect_stdout(sys.stderr),  # Ray prints that a worker died; standard output is for the report
     ):
-        report = library.add(
-            *paths,
-            experts=experts,
-            jobs=jobs,
-            retry_failed=retry_failed,
-            on=on,
-            passes=passes,
-            on_progress=on_progress,
-        )
+        report = library.add(*paths, on_progress=on_progress, **options)
     if not as_json:
         summarise(report, library)
     return report
@@ -147,11 +137,9 @@ def summarise(report: AddReport, library: Library) -> None:
         "gone from disk": len(report.gone),
     }
     summary = ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "nothing to add"
-    rate = (
-        f" ({report.media_seconds / report.seconds:.1f}× real time)"
-        if report.media_seconds and report.seconds
-        else ""
-    )
+    rate = ""
+    if report.media_seconds and report.seconds:
+        rate = f" ({report.media_seconds / report.seconds:.1f}× real time)"
     typer.echo(f"{summary}; {long_time(report.media_seconds)} of media in {long_time(report.seconds)}{rate}")
     if report.quick is not None and report.quick.files and report.quick.seconds:
         quick = report.quick

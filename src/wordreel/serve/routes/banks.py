@@ -169,10 +169,7 @@ def hubness(
         ("hubness", name, norm, work.bank.revision), lambda: count_occurrences(work, scoring.norm)
     )
     paths = state.searcher.snapshot.paths()
-    before, after = (
-        HubnessMeasures(**measures, histogram=list(histogram))
-        for measures, histogram in zip(counts.measures, counts.histograms, strict=True)
-    )
+    before, after = (HubnessMeasures(**measures) for measures in counts.measures)
     return HubnessResponse(
         bank=name,
         queries=len(work.bank),
@@ -180,7 +177,7 @@ def hubness(
         k=best_of(len(counts.contents)),
         norm=scoring.norm.label,
         note=NOTE if after.skewness <= before.skewness else f"{NOTE}; {WORSE}",
-        edges=list(counts.edges),
+        edges=counts.edges,
         before=before,
         after=after,
         hubs=[_hub(service, counts, number, paths) for number in counts.hubs()],

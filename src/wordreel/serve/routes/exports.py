@@ -19,10 +19,9 @@ from wordreel.media.types import CutReport, CutRequest, CutStopped, Watch
 from wordreel.search.hit_lists import FORMATS
 from wordreel.serve.display import display_name, safe_name
 from wordreel.serve.problems import Problem
-from wordreel.serve.query_model import SearchRequest
 from wordreel.serve.routes import ContentPath, Served, binary, client_of
 from wordreel.serve.routes.search import find, pool_of
-from wordreel.serve.schemas import RequestModel, Seconds
+from wordreel.serve.schemas import RequestModel, SearchRequest, Seconds
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["exports"])

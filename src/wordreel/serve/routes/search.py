@@ -18,10 +18,9 @@ from wordreel.search.query_terms import resolve_terms
 from wordreel.search.saved import SavedSearch, query_to_json
 from wordreel.serve.display import JsonObject, hit_objects
 from wordreel.serve.problems import Problem
-from wordreel.serve.query_model import SearchRequest, query_of
 from wordreel.serve.routes import Served, client_of, in_pool
 from wordreel.serve.routes.banks import largest_bank
-from wordreel.serve.schemas import OkResponse, SearchResponse
+from wordreel.serve.schemas import OkResponse, SearchRequest, SearchResponse, query_of
 from wordreel.serve.service import Service
 
 router = APIRouter(tags=["search"])

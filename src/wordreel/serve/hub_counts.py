@@ -78,7 +78,7 @@ def _best(work: EmbeddedBank, norms: Sequence[FittedNorm], k: int) -> list[Int64
     ]
     best: list[list[Int64]] = [[] for _ in norms]
     for start in range(0, len(encoded), BATCH):
-        scores = searcher.encoded_item_scores(encoded[start : start + BATCH], norms)
+        scores = searcher.item_scores(encoded[start : start + BATCH], norms)
         for found, items in zip(best, scores, strict=True):
             found.append(topk_ids(searcher.snapshot.best_items(items), k))
     return [np.concatenate(found) for found in best]

@@ -74,13 +74,7 @@ def add(
     fetch_missing(names, quiet=as_json)
     chosen: dict[Pass, bool] = {"quick": quick, "thorough": thorough}
     passes = [name for name, wanted in chosen.items() if wanted]
-    options = {
-        "experts": names,
-        "jobs": jobs,
-        "retry_failed": retry_failed,
-        "on": on,
-        "passes": passes or None,
-    }
+    options = {"experts": names, "jobs": jobs, "retry_failed": retry_failed, "on": on}
     report = run(Library(library), paths or (), as_json, passes=passes or None, **options)
     if as_json:
         print_json(report)

@@ -107,7 +107,7 @@ def index(
 
 
 def _status_lines(status: IndexStatus | None) -> Iterator[str]:
-    """The server, how it searches, and what was sent."""
+    """Yield lines about the server, how it searches, and what was sent."""
     if status is None:
         yield "Searched on this machine."
         return

@@ -71,7 +71,7 @@ class IncrementalExpert(ABC):
         """Start a chunk."""
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
-        """The track of a chunk that is there as a whole."""
+        """Return the track of a chunk that is there as a whole."""
         reader = self.begin()
         if isinstance(media, Frames):
             reader.push(media)

@@ -68,7 +68,7 @@ class ClipExpert(IncrementalExpert):
         return frame_track(media, lambda images: self.see(PREPROCESS.crop(images)))
 
     def see(self, squares: Squares) -> Float32:
-        """Unit embeddings of pictures."""
+        """Return unit embeddings of pictures."""
         rows = self._eyes(squares)
         units: Float32 = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         return units
@@ -138,11 +138,12 @@ def small_wanted() -> bool:
 
 
 def large_fingerprint() -> str:
-    """The fingerprint of the large eyes, wherever the weights came from; they need not be here."""
+    """Return the fingerprint of the large eyes, wherever the weights came from; they need not be here."""
     return fingerprint(CARD, WeightStore().source_hash(WEIGHTS))
 
 
 def small_fingerprint() -> str:
+    """Return the fingerprint of the small eyes."""
     return fingerprint(CARD, "small eyes", small_eyes.digest(small_eyes.FILE))
 
 

@@ -38,14 +38,19 @@ class DetectedFaces:
 
 
 def detect_faces(yunet: Network, image: NDArray[np.uint8]) -> DetectedFaces:
-    """The `MAX_FACES` largest faces of one upright RGB image `[h, w, 3]`, by YuNet (Wu et al. 2023)."""
+    """Return the `MAX_FACES` largest faces of an upright RGB image `[h, w, 3]`.
+
+    By YuNet (Wu et al. 2023).
+    """
     pixels = padded(image)[..., ::-1]
     outputs = yunet(input=np.ascontiguousarray(pixels.transpose(2, 0, 1)[None]))
     return largest(suppress_overlaps(decode(outputs, pixels.shape[1])))
 
 
 def decode(outputs: dict[str, Float32], width: int) -> DetectedFaces:
-    """Candidates with a score of at least `MIN_SCORE`. Cell (r, c) of stride s says:
+    """Return candidates with a score of at least `MIN_SCORE`.
+
+    Cell (r, c) of stride s says:
 
     score = √(class · object), centre = s (c + b₀, r + b₁), size = s (e^b₂, e^b₃), point k = s (c + x, r + y).
     """
@@ -89,13 +94,13 @@ def overlap(box: Float64, others: Float64) -> Float64:
 
 
 def largest(faces: DetectedFaces) -> DetectedFaces:
-    """The `MAX_FACES` faces of most area, largest first."""
+    """Return the `MAX_FACES` faces of most area, largest first."""
     area = np.prod(faces.boxes[:, 2:] - faces.boxes[:, :2], axis=1)
     return faces.take(np.argsort(-area, kind="stable")[:MAX_FACES])
 
 
 def padded(image: NDArray[np.uint8]) -> Float32:
-    """The image with black below and to the right, up to multiples of the coarsest stride."""
+    """Return the image with black below and to the right, up to multiples of the coarsest stride."""
     height, width = image.shape[:2]
     below, right = -height % STRIDES[-1], -width % STRIDES[-1]
     return np.pad(image, ((0, below), (0, right), (0, 0))).astype(np.float32)

@@ -58,7 +58,10 @@ def stretches(descriptors: Float32, times: Float64, policy: FramePolicy = POLICY
 
 
 def middle(stretch: Stretch) -> int:
-    """The candidate that stands for a stretch: not its first, in which the shot before may still fade out."""
+    """Return the candidate that stands for a stretch.
+
+    Not its first, in which the shot before may still fade out.
+    """
     return sum(stretch) // 2
 
 

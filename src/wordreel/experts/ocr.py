@@ -35,6 +35,8 @@ STILL = 6.0  # of 255: no cell of an unchanged picture differs by more, however 
 
 
 class OcrExpert(IncrementalExpert):
+    """Recognise words on the screen by PP-OCR."""
+
     card = CARD
 
     def __init__(self, reader: OcrReader) -> None:
@@ -51,7 +53,10 @@ class OcrExpert(IncrementalExpert):
 
 
 def load_quick(store: WeightStore) -> OcrExpert:
-    """The expert of the quick pass: it looks for text in small frames, and reads only where there is any."""
+    """Load the expert of the quick pass.
+
+    It looks for text in small frames, and reads only where there is any.
+    """
     return OcrExpert(RapidOcrReader(QUICK_SIDE))
 
 

@@ -60,11 +60,11 @@ class OcrReader(Protocol):
     """Reads RGB frames."""
 
     def read(self, image: Image, part: Region = WHOLE) -> tuple[TextLine, ...]:
-        """The lines of a frame, or of a part of it, top to bottom."""
+        """Return the lines of a frame, or of a part of it, top to bottom."""
         ...
 
     def likely(self, image: Image) -> Region | None:
-        """The part of a frame in which a cheap look sees text; None if it sees none."""
+        """Return the part of a frame in which a cheap look sees text; None if it sees none."""
         ...
 
 
@@ -109,7 +109,10 @@ class RapidOcrReader:
 
 @cache
 def _detector_type() -> type:
-    """rapidocr's detector with pictures scaled to [-1, 1] in single precision: double takes 6 ms more."""
+    """Return the detector of rapidocr with pictures in single precision: double takes 6 ms more.
+
+    They are scaled to [-1, 1].
+    """
     from rapidocr.ch_ppocr_det import TextDetector
     from rapidocr.ch_ppocr_det.utils import DetPreProcess
 
@@ -126,7 +129,7 @@ def _detector_type() -> type:
 
 
 def small_copy(image: Image) -> NDArray[np.float32]:
-    """A frame of any size as the detector takes it, `[1, 3, h, w]` in [-1, 1], with few pixels."""
+    """Return a frame of any size as the detector takes it, `[1, 3, h, w]` in [-1, 1], with few pixels."""
     import cv2
 
     height, width = image.shape[:2]
@@ -137,7 +140,7 @@ def small_copy(image: Image) -> NDArray[np.float32]:
 
 
 def checked_models() -> list[Path]:
-    """The two network files inside the installed rapidocr, checked by hash."""
+    """Return the two network files inside the installed rapidocr, checked by hash."""
     import rapidocr
 
     paths = []
@@ -176,6 +179,7 @@ def magnification(image: Image) -> float:
 
 
 def enlarged(image: Image, scale: float) -> Image:
+    """Enlarge a picture; one that need not be stays as it is."""
     import cv2
 
     if scale <= 1.0:
@@ -185,9 +189,9 @@ def enlarged(image: Image, scale: float) -> Image:
 
 
 def clean_text(text: str) -> str:
-    """Printable characters only, single spaces.
+    r"""Leave only printable characters and single spaces.
 
-    >>> clean_text(" EXIT   NOW\\x07")
+    >>> clean_text(" EXIT   NOW\x07")
     'EXIT NOW'
     """
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
@@ -235,7 +239,7 @@ class LineRecogniser:
 
 
 def prepared(crop: Image) -> Float32:
-    """A BGR crop as the network takes it, `[1, 3, HEIGHT, width]` in [-1, 1], with zeros at its right end.
+    """Return a BGR crop as the network takes it: `[1, 3, HEIGHT, width]` in [-1, 1], with zeros at its end.
 
     >>> prepared(np.zeros((24, 50, 3), np.uint8)).shape
     (1, 3, 48, 128)
@@ -250,7 +254,7 @@ def prepared(crop: Image) -> Float32:
 
 
 def spelled(chances: Float32, characters: Sequence[str]) -> tuple[str, float]:
-    """The text of `chances [steps, characters]` and the mean chance of its characters (CTC, greedy).
+    """Return the text of `chances [steps, characters]` and its mean chance (CTC, greedy).
 
     A character that several steps in a row agree on counts once; the first of `characters` is the blank that
     separates two of a kind.
@@ -268,7 +272,7 @@ def spelled(chances: Float32, characters: Sequence[str]) -> tuple[str, float]:
 
 
 def likely_region(chances: Float32) -> Region | None:
-    """The part of a frame that may hold text, from the probability in each cell, `[rows, columns]`.
+    """Return the part of a frame that may hold text, from the probability in each cell, `[rows, columns]`.
 
     >>> chances = np.zeros((100, 200), np.float32)
     >>> likely_region(chances) is None
@@ -290,7 +294,7 @@ def likely_region(chances: Float32) -> Region | None:
 
 
 def pixels_of(region: Region, width: int, height: int) -> tuple[int, int, int, int]:
-    """A region in pixels, at least one of them.
+    """Return a region in pixels, at least one of them.
 
     >>> pixels_of((0.25, 0.0, 0.5, 1.0), 10, 4)
     (2, 0, 5, 4)

@@ -27,6 +27,8 @@ CARD = Card(
 
 
 class ShotsExpert:
+    """Describe frames by colours, from which cuts are found."""
+
     card = CARD
     fingerprint = fingerprint(CARD)
 

@@ -68,7 +68,7 @@ def read_head(file: Path) -> tuple[Float32, Float32, Float32, Float32, Float32]:
 
 
 def head_network(w1: Float32, b1: Float32, w2: Float32, b2: Float32, skip: Float32) -> bytes:
-    """The head as a model: `features [n, 1280]` to `embeddings [n, 512]`."""
+    """Return the head as a model: `features [n, 1280]` to `embeddings [n, 512]`."""
     from wordreel.runtime.nets.graph import Graph
 
     graph = Graph("small-eyes")

@@ -77,7 +77,7 @@ class PlaceHead:
 
     @cached_property
     def bias(self) -> Float32:
-        """`[401]`"""
+        """Return what is added to the class scores, `[401]`."""
         return self._arrays["places.bias"]
 
     @cached_property
@@ -108,7 +108,9 @@ def rows(samples: int) -> tuple[slice, Float64]:
 
 
 def around(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """The eight rows around each row, `[count, 8]`: the nearest at the ends, repeated if there are fewer.
+    """Return the eight rows around each row, `[count, 8]`: the nearest at the ends.
+
+    They are repeated if there are fewer.
 
     >>> around(3)[1].tolist(), around(10)[[0, 5, 9], 0].tolist()
     ([0, 1, 2, 0, 1, 2, 0, 1], [0, 1, 2])
@@ -125,7 +127,7 @@ def log_softmax(logits: Float32) -> Float32:
 
 
 def recogniser(store: WeightStore) -> PlaceHead:
-    """The places of stored tracks, without the network."""
+    """Return the places of stored tracks, without the network."""
     return PlaceHead(
         class_names("soundnet_places401.txt"),
         store.file(WEIGHTS, "head.safetensors"),

@@ -72,6 +72,8 @@ class SpeechSegment(Protocol):
 
 
 class SpeechExpert:
+    """Recognise spoken words by Whisper."""
+
     card = CARD
 
     def __init__(self, store: WeightStore) -> None:
@@ -107,7 +109,7 @@ def bounded(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[SpeechSegment]:
-    """The segments worth keeping, with their words, in seconds from the first sample.
+    """Yield the segments worth keeping, with their words, in seconds from the first sample.
 
     Silence is cut out first: it costs time, and Whisper fills it with words of its own. Sound whose language
     cannot be told from its first minutes is no speech.

@@ -45,7 +45,10 @@ def log_mel(waveform: Float32, filters: Float32, n_fft: int, hop: int) -> Float3
 
 @cache
 def blockwise_extractor() -> type:
-    """A `FeatureExtractor` with this spectrogram. It returns the last one again for the very same array."""
+    """Return a `FeatureExtractor` with this spectrogram.
+
+    It returns the last one again for the very same array.
+    """
     from faster_whisper.feature_extractor import FeatureExtractor
 
     class BlockwiseExtractor(FeatureExtractor):  # type: ignore[misc]

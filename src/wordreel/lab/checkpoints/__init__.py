@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def module_from(
     arrays: Mapping[str, NDArray[Any]], config: ModelConfig, mixture_order: Sequence[str] | None = None
 ) -> JointEmbedding:
-    """A module with the weights of a published CE, MoEE or MMT checkpoint, in evaluation mode.
+    """Return a module with the weights of a published CE, MoEE or MMT checkpoint, in evaluation mode.
 
     Args:
         arrays: The checkpoint's arrays by their keys.

@@ -21,7 +21,9 @@ def load_ce(
     config: configs.CEConfig | configs.MoEEConfig | configs.ConcatConfig,
     mixture_order: Sequence[str] | None = None,
 ) -> JointEmbedding:
-    """A module with a checkpoint's weights, for evaluation; `mode="released"` gives the published numbers.
+    """Return a module with a checkpoint's weights, for evaluation.
+
+    `mode="released"` gives the published numbers.
 
     `mixture_order` names the experts in the order of the published mixture weights, where it is another.
     """

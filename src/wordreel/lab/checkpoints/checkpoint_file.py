@@ -43,7 +43,7 @@ class PublishedCheckpoint:
         return any(key.startswith(start) for key in self.arrays)
 
     def setting(self, *keys: str, default: Any = None) -> Any:
-        """A value of the trainer's configuration by its path; `default` where it is not there."""
+        """Return a value of the trainer's configuration by its path; `default` where it is not there."""
         value: Any = self.settings
         for key in keys:
             if not isinstance(value, Mapping) or key not in value:
@@ -53,7 +53,7 @@ class PublishedCheckpoint:
 
 
 def _inside(content: Any) -> Mapping[str, Any]:
-    """The configuration that a checkpoint carries: a plain mapping, or an object that holds one."""
+    """Return the configuration that a checkpoint carries: a plain mapping, or an object that holds one."""
     config = content.get("config") if isinstance(content, dict) else None
     if isinstance(config, Placeholder):
         config = config.state.get("_config") if isinstance(config.state, dict) else None

@@ -169,7 +169,7 @@ def _read_folder(folder: Path) -> tuple[ClipConfig, dict[str, NDArray[Any]]]:
 
 
 def _with_settings(config: ClipConfig, values: Mapping[str, Any], folder: Path) -> ClipConfig:
-    """The configuration with what shapes do not tell."""
+    """Return the configuration with what shapes do not tell."""
     towers: dict[str, Any] = {}
     for tower in ("vision", "text"):
         given = values.get(f"{tower}_config") or {}

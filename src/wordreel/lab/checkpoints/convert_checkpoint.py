@@ -64,7 +64,7 @@ def convert_checkpoint(
 
 
 def _with_text(module: JointEmbedding, source: Path, folder: Path) -> JointEmbedding:
-    """The module with what encodes new text, whose files are copied into the folder."""
+    """Return the module with what encodes new text, whose files are copied into the folder."""
     text = module.config.text
     if text.words == "bert":
         _copy_vocabulary(text, source, folder)
@@ -89,7 +89,7 @@ def _with_text(module: JointEmbedding, source: Path, folder: Path) -> JointEmbed
 def _rebuilt(
     module: JointEmbedding, config: ModelConfig, more: Mapping[str, torch.Tensor] | None = None
 ) -> JointEmbedding:
-    """The same weights under another configuration; parameters are numbered, not named, by expert."""
+    """Return the same weights under another configuration; parameters are numbered, not named, by expert."""
     with torch.device("meta"):
         result = build(config)
     result.load_state_dict({**module.state_dict(), **(more or {})}, assign=True)

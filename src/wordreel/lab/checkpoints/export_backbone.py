@@ -241,7 +241,7 @@ def _package(name: str, package: str, path: Path) -> Any:
 
 
 def _trained(path: Path) -> Path | None:
-    """The folder of a model trained here on CLIP's towers; None if it is none."""
+    """Return the folder of a model trained here on CLIP's towers; None if it is none."""
     folder = find_checkpoint(path)
     try:
         return folder if read_facts(folder)["config"].get("kind") in KINDS else None

@@ -49,7 +49,7 @@ class VideoSizes(NamedTuple):
 
 
 def infer_config(checkpoint: PublishedCheckpoint, mode: Mode = "released") -> ModelConfig:
-    """The configuration of a checkpoint of CE, its ablations, MoEE or MMT."""
+    """Return the configuration of a checkpoint of CE, its ablations, MoEE or MMT."""
     if checkpoint.has("moe_fc_txt."):
         return _mmt(checkpoint, mode)
     if checkpoint.has("mee."):
@@ -63,7 +63,7 @@ def infer_config(checkpoint: PublishedCheckpoint, mode: Mode = "released") -> Mo
 
 
 def mixture_order(checkpoint: PublishedCheckpoint, config: ModelConfig, order: MoEEOrder) -> tuple[str, ...]:
-    """The experts in the order of the published mixture weights."""
+    """Return the experts in the order of the published mixture weights."""
     if order == "ordered" and checkpoint.has("mee.") and set(config.names) == set(MOEE_MIXTURE):
         return MOEE_MIXTURE
     return config.names
@@ -251,7 +251,7 @@ def _bert_text(checkpoint: PublishedCheckpoint, words: int) -> TextConfig:
 
 
 def _registered(checkpoint: PublishedCheckpoint) -> CEConfig | MoEEConfig | None:
-    """The registered model with the sizes of a checkpoint of the CE code."""
+    """Return the registered model with the sizes of a checkpoint of the CE code."""
     shapes = {key: value.shape for key, value in checkpoint.arrays.items()}
     for entry in MODELS.values():
         config = entry.make()
@@ -291,7 +291,7 @@ def _vid_bert(checkpoint: PublishedCheckpoint, name: str, default: int) -> Any:
 
 
 def _loader(checkpoint: PublishedCheckpoint, key: str, default: int) -> int:
-    """A setting of the first dataset that names it."""
+    """Return a setting of the first dataset that names it."""
     for sets in ("train_sets", "continuous_eval_sets", "final_eval_sets"):
         for one in checkpoint.setting(sets, default=()):
             for part in one.get("args", {}).get("mix", ()):

@@ -16,7 +16,9 @@ from wordreel.lab.models.mmt import MMT
 
 
 def load_mmt(arrays: Mapping[str, NDArray[Any]], config: MMTConfig) -> MMT:
-    """A module in evaluation mode with a checkpoint's weights; `mode="released"` gives the published numbers.
+    """Return a module with a checkpoint's weights, for evaluation.
+
+    `mode="released"` gives the published numbers.
 
     A table of times shorter than `config.positions` is filled up with zeros, as for fine-tuning.
     """
@@ -55,7 +57,10 @@ def _caption(published: PublishedArrays, module: MMT) -> dict[str, Tensor]:
 
 
 def bert_state(published: PublishedArrays, names: list[str], here: str, there: str) -> dict[str, Tensor]:
-    """A transformer's arrays; norms are LayerNorm or layer_norm, their parts weight/bias or gamma/beta."""
+    """Return a transformer's arrays by our names.
+
+    Norms are LayerNorm or layer_norm, their parts weight/bias or gamma/beta.
+    """
     state = {}
     for name in names:
         old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")

@@ -33,7 +33,7 @@ class PublishedArrays:
         return any(key.startswith(start) for key in self._arrays)
 
     def take(self, *names: str) -> Tensor:
-        """The array under the first of these names that exists."""
+        """Return the array under the first of these names that exists."""
         for name in names:
             if name in self._arrays:
                 self._left.discard(name)
@@ -46,7 +46,7 @@ class PublishedArrays:
         return {f"{here}.{part}": self.take(f"{there}.{part}") for part in ("weight", "bias")}
 
     def norm(self, here: str, *there: str) -> dict[str, Tensor]:
-        """A batch norm, or several end to end."""
+        """Return a batch norm, or several end to end."""
         parts = ("weight", "bias", "running_mean", "running_var")
         state = {f"{here}.{part}": torch.cat([self.take(f"{at}.{part}") for at in there]) for part in parts}
         return {**state, f"{here}.num_batches_tracked": torch.tensor(0)}
@@ -66,7 +66,7 @@ class PublishedArrays:
         }
 
     def unit(self, here: str, there: str) -> dict[str, Tensor]:
-        """A gated embedding unit."""
+        """Return a gated embedding unit."""
         return {
             **self.linear(f"{here}.fc", f"{there}.fc"),
             **self.linear(f"{here}.gate.fc", f"{there}.cg.fc"),

@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 
 def own_names(state: Mapping[str, Value]) -> dict[str, Value]:
-    """Published names to ours; the unused parts are left out.
+    """Rename published weights to ours; the unused parts are left out.
 
     >>> list(own_names({"clip.visual.transformer.resblocks.11.attn.net.in_proj_bias": 0}))
     ['clip.visual.transformer.resblocks.11.attn.in_proj_bias']
@@ -27,12 +27,12 @@ def own_names(state: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def unused_parts(state: Mapping[str, Value]) -> dict[str, Value]:
-    """What the published program carries without using it."""
+    """Return what the published program carries without using it."""
     return {key: value for key, value in state.items() if key.startswith(UNUSED)}
 
 
 def shifted_blocks(names: Iterable[str]) -> set[int]:
-    """The numbers of the image blocks whose attention is wrapped."""
+    """Return the numbers of the image blocks whose attention is wrapped."""
     return {int(match[2]) for match in map(WRAPPED.match, names) if match}
 
 

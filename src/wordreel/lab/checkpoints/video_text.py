@@ -44,7 +44,7 @@ MAX_FRAMES, MAX_WORDS = 12, 32  # of models published for short videos
 
 
 def load_published(path: Path, config: VideoTextConfig | None = None) -> VideoTextModel:
-    """A module with the weights of a published checkpoint in float32, in evaluation mode.
+    """Return a module with the weights of a published checkpoint in float32, in evaluation mode.
 
     Args:
         path: The checkpoint; it is read without running anything in it.
@@ -174,7 +174,7 @@ def _count_blocks(names: Iterable[str], at: str) -> int:
 
 
 def _row_count(arrays: Arrays, name: str) -> int:
-    """The rows of a table; 0 where there is none."""
+    """Return the rows of a table; 0 where there is none."""
     shape = arrays[name].shape if name in arrays else ()
     return shape[0] if shape else 0
 
@@ -287,7 +287,7 @@ def save_published(path: Path, module: VideoTextModel, unused: Arrays | None = N
 
 
 def _with_positions(arrays: Arrays, rows: int) -> Arrays:
-    """A longer table of positions where the configuration has more than the checkpoint."""
+    """Return a longer table of positions where the configuration has more than the checkpoint."""
     table = arrays.get(POSITIONS)
     if table is None or table.ndim != 2 or len(table) >= rows:
         return arrays

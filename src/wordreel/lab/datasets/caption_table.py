@@ -31,14 +31,14 @@ def is_caption_table(path: Path) -> bool:
 
 
 def read_caption_table(path: Path, split: str | None = None) -> Split:
-    """Read the items of a split, or of the whole table if `split` is None.
+    r"""Read the items of a split, or of the whole table if `split` is None.
 
     An item's id is its path as written in the table.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     table = Path(folder) / "captions.csv"
-    ...     _ = table.write_text("path,caption,split\\na.mp4,a man sings,test\\nb.mp4,rain,train\\n")
+    ...     _ = table.write_text("path,caption,split\na.mp4,a man sings,test\nb.mp4,rain,train\n")
     ...     read_caption_table(table, "test").captions
     {'a.mp4': ['a man sings']}
     """
@@ -95,13 +95,13 @@ def _entries(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _column_names(header: list[str]) -> list[str]:
-    """The columns in lower case; `file` stands for `path` if there is no `path`."""
+    """Return the columns in lower case; `file` stands for `path` if there is no `path`."""
     named = [name.strip().lower() for name in header]
     return named if "path" in named else ["path" if name == "file" else name for name in named]
 
 
 def _delimiter(path: Path, usual: str) -> str:
-    """The delimiter of the header: spreadsheets of some countries write semicolons."""
+    """Return the delimiter of the header: spreadsheets of some countries write semicolons."""
     _, header = next(iter(read_lines(path)), (1, ""))
     others = [mark for mark in (";", "\t") if mark in header and usual not in header]
     return others[0] if others else usual

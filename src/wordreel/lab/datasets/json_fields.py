@@ -9,7 +9,7 @@ from wordreel.lab.datasets.split_builder import encodable
 
 
 def require_dict(value: object, where: object, what: str) -> dict[str, Any]:
-    """The value, which must be a JSON object.
+    """Return the value, which must be a JSON object.
 
     >>> require_dict([1], "train.json", "the captions")
     Traceback (most recent call last):
@@ -21,7 +21,7 @@ def require_dict(value: object, where: object, what: str) -> dict[str, Any]:
 
 
 def require_list(value: object, where: object, what: str) -> list[Any]:
-    """The value, which must be a list."""
+    """Return the value, which must be a list."""
     if not isinstance(value, list | tuple):
         raise DatasetError(f"{where}: {what} must be a list, not {type(value).__name__}")
     return list(value)
@@ -36,7 +36,7 @@ def require_field(entry: object, key: str, where: object) -> Any:
 
 
 def require_name(entry: object, key: str, where: object) -> str:
-    """An id or a file name in a field of a JSON object."""
+    """Return an id or a file name in a field of a JSON object."""
     value = require_field(entry, key, where)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise DatasetError(f"{where}: {key!r} is no name: {str(value)[:60]!r}")

@@ -51,7 +51,7 @@ class EvaluationProtocol:
 
 
 def names() -> list[str]:
-    """The names of all protocols.
+    """Return the names of all protocols.
 
     >>> "msrvtt-1k-a" in names()
     True

@@ -45,7 +45,7 @@ def read_published(name: str, split: str, folder: Path) -> Split:
 
 
 def read(source: str | Path, split: str | None = None, folder: Path | None = None) -> Split:
-    """Read captions from a dataset, a protocol or a file.
+    r"""Read captions from a dataset, a protocol or a file.
 
     Args:
         source: With `folder`, the name of a dataset (every caption, with times if the annotations have
@@ -63,7 +63,7 @@ def read(source: str | Path, split: str | None = None, folder: Path | None = Non
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     table = Path(folder) / "captions.csv"
-    ...     _ = table.write_text("path,caption\\na.mp4,a man sings\\na.mp4,somebody sings\\n")
+    ...     _ = table.write_text("path,caption\na.mp4,a man sings\na.mp4,somebody sings\n")
     ...     read(table).captions
     {'a.mp4': ['a man sings', 'somebody sings']}
     """

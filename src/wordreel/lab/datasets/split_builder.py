@@ -42,7 +42,7 @@ def parse_span(start: object, end: object, where: str) -> tuple[float | None, fl
 
 
 def parse_seconds(value: object, where: str) -> float | None:
-    """A finite, non-negative number of seconds, or None."""
+    """Return a finite, non-negative number of seconds, or None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -53,7 +53,7 @@ def parse_seconds(value: object, where: str) -> float | None:
 
 
 def encodable(text: str) -> str:
-    """The text with lone surrogates replaced, which UTF-8 cannot encode."""
+    """Return the text with lone surrogates replaced, which UTF-8 cannot encode."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -66,7 +66,10 @@ def build_split(
     paths: Mapping[str, str] | None = None,
     missing: Iterable[Missing] = (),
 ) -> Split:
-    """The items with their captions. Items without captions stay in the gallery, and `missing` says so."""
+    """Return the items with their captions.
+
+    Items without captions stay in the gallery, and `missing` says so.
+    """
     items = tuple(
         Item(item, tuple(captions.get(item, ())), (paths or {}).get(item)) for item in dict.fromkeys(ids)
     )

@@ -176,7 +176,7 @@ def read_judgements(path: Path) -> tuple[Qrels, int | None]:
 def evaluate_run(
     run: Path, qrels: Qrels, items: int | None = None, direction: Direction = Direction.TEXT_TO_VIDEO
 ) -> EvaluationRun:
-    """The ranks of a TREC run's right answers, for the same tables as any other evaluation.
+    """Return the ranks of a TREC run's right answers, for the same tables as any other evaluation.
 
     Args:
         run: A TREC run file.

@@ -16,7 +16,7 @@ from wordreel.workers.executor import Executor
 
 
 def fit_on(executor: Executor, path: Path, key: str | None, method: Method, columns: Bool | None) -> State:
-    """The state of `method` for the bank in a file; what a fit in one process gives, to rounding.
+    """Return the state of `method` for the bank in a file; what a fit in one process gives, to rounding.
 
     Each worker maps the file and reads its rows; only states, O(gallery) numbers each, travel.
 
@@ -44,7 +44,7 @@ def fit_on(executor: Executor, path: Path, key: str | None, method: Method, colu
 def _fit_rows(
     path: Path, key: str | None, method: Method, columns: Bool | None, start: int, stop: int
 ) -> tuple[State, list[str]]:
-    """The state of some rows, and what the fit warned of."""
+    """Return the state of some rows, and what the fit warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         state = method.fit(GalleryColumns(read_matrix(path, key)[start:stop], columns), device="auto")

@@ -101,8 +101,10 @@ def embedding_ranks(
     method: Method | None = None,
     bank: NDArray[Any] | None = None,
 ) -> InstanceRanks:
-    """Each item's ranks, by cosine, normalised by `method` where there is one; products are computed in
-    float32, or float64 where that is given."""
+    """Return each item's ranks by cosine, normalised by `method` where there is one.
+
+    Products are computed in float32, or float64 where that is given.
+    """
     vectors = _unit(embeddings, "embedding")
     items = len(vectors)
 

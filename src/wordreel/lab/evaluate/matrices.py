@@ -33,7 +33,7 @@ ALONE = ""  # the name of an array that is the whole file
 
 
 def read_matrix(path: Path, key: str | None = None) -> Array:
-    """The `[rows, columns]` similarities in a file: finite real numbers, memory-mapped where that can be.
+    """Read the `[rows, columns]` similarities in a file: finite real numbers, mapped where possible.
 
     `key` chooses among the arrays of a file that holds several.
     """
@@ -41,14 +41,14 @@ def read_matrix(path: Path, key: str | None = None) -> Array:
 
 
 def read_mask(path: Path, key: str | None = None) -> Array:
-    """The query mask in a file, in whatever shape it has."""
+    """Return the query mask in a file, in whatever shape it has."""
     return _pick(read_arrays(path, key), path, key, MASK_KEYS, lambda array: array.size > 0)
 
 
 def read_captioned(
     path: Path, key: str | None = None, mask: Path | None = None
 ) -> tuple[Array, Array | None, str | None]:
-    """A matrix, its query mask if there is one, and a note where the mask came from the same file."""
+    """Return a matrix, its query mask if there is one, and a note where the mask came from the same file."""
     arrays = read_arrays(path, key)
     matrix = matrix_among(arrays, path, key)
     if mask is not None:
@@ -73,7 +73,7 @@ def read_counts(text: str) -> Array:
 
 
 def matrix_among(arrays: Mapping[str, Array], path: Path, key: str | None = None) -> Array:
-    """The matrix among the arrays of a file, checked."""
+    """Return the matrix among the arrays of a file, checked."""
     matrix = _pick(arrays, path, key, MATRIX_KEYS, lambda array: array.ndim == 2)
     if matrix.ndim != 2:
         raise HubnessError(
@@ -175,7 +175,7 @@ def _pick(
 
 @contextmanager
 def new_matrix(path: Path | None, shape: tuple[int, ...], kind: np.dtype[Any]) -> Iterator[Array | None]:
-    """An `.npy` file to fill, which gets its name when it is complete; None where there is no path."""
+    """Yield an `.npy` file to fill, which gets its name when it is complete; None where there is no path."""
     if path is None:
         yield None
         return

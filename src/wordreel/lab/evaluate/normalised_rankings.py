@@ -188,7 +188,7 @@ def check_shapes(bank: Array, test: Array, captions: Captions, direction: Direct
 
 
 def with_automatic_beta(method: Method, bank: Array, columns: Bool | None = None) -> Method:
-    """The method with a β chosen without labels, from a sample of the bank, in those `columns`."""
+    """Return the method with a β chosen without labels, from a sample of the bank, in those `columns`."""
     if not hasattr(method, "beta"):
         raise HubnessError(f"{method.name!r} has no beta to choose", NextStep("leave out --beta"))
     sample = bank[:: -(-len(bank) // BETA_SAMPLE)]

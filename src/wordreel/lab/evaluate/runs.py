@@ -136,7 +136,7 @@ def measure(
 
 
 def _candidates(captions: Captions, protocol: Protocol) -> int:
-    """What a video ranks: valid captions, or the groups that have any."""
+    """Return what a video ranks: valid captions, or the groups that have any."""
     valid = captions.owner[captions.valid]
     return len(valid) if protocol == "ce" else len(np.unique(valid))
 

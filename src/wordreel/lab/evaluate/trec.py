@@ -132,7 +132,7 @@ def _retrieved(query: str, scores: Mapping[str, float]) -> RetrievedItems:
 def run_ranks(
     run: Iterable[RetrievedItems], qrels: Mapping[str, Mapping[str, int]], ties: Ties = "average"
 ) -> Float64:
-    """`[queries of qrels]` rank of the best right answer of each query, in their order.
+    """Return `[queries of qrels]` rank of the best right answer of each query, in their order.
 
     Infinity where none was retrieved, NaN where a query has no right answer. Queries without judgements do
     not count.
@@ -201,7 +201,7 @@ def read_qrels(path: Path) -> Qrels:
 def caption_qrels(
     captions: Captions, caption_ids: Sequence[str], video_ids: Sequence[str], *, backwards: bool = False
 ) -> Qrels:
-    """The judgements of a captioned set: a caption's video, or, `backwards`, a video's captions.
+    """Return the judgements of a captioned set: a caption's video, or, `backwards`, a video's captions.
 
     >>> from wordreel.retrieval.caption_ranks import arrange
     >>> caption_qrels(arrange(1, 2), ["c1", "c2"], ["v"], backwards=True)

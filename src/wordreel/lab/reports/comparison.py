@@ -33,7 +33,7 @@ class PairedRuns:
 def pairs_of(
     a: SavedResult, b: SavedResult, run_a: int | None = None, run_b: int | None = None
 ) -> list[PairedRuns]:
-    """The plain runs of both in each direction that both have, or the requested runs (counted from 1)."""
+    """Return the plain runs of both in each common direction, or the requested runs (from 1)."""
     check(a, b)
     if run_a is None and run_b is None:
         directions = [
@@ -100,7 +100,7 @@ def _only(saved: SavedResult, extra: Sequence[str]) -> str:
 
 
 def _plain(saved: SavedResult, direction: Direction) -> int | None:
-    """The first run of a direction: plain ones come first."""
+    """Return the first run of a direction: plain ones come first."""
     return next((n for n, run in enumerate(saved.facts["runs"]) if run["direction"] == direction), None)
 
 
@@ -139,7 +139,7 @@ def _way(run: dict[str, Any]) -> str:
 
 
 def _order(saved: SavedResult, texts: bool) -> Int64:
-    """An order of the queries that does not depend on how the dataset was listed."""
+    """Return an order of the queries that does not depend on how the dataset was listed."""
     names = np.array(saved.queries.videos)
     if not texts:
         return np.argsort(names, kind="stable")

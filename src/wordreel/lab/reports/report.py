@@ -37,7 +37,7 @@ class EvaluationReport:
     subject: ReportSubject
 
     def page(self, frame_of: FrameLookup | None = None) -> str:
-        """The HTML page, with frames where `frame_of` has them."""
+        """Return the HTML page, with frames where `frame_of` has them."""
         return page(self.facts, self.runs, replace(self.subject, frame_of=frame_of))
 
     def write(self, prefix: Path, frame_of: FrameLookup | None = None) -> list[Path]:
@@ -65,7 +65,7 @@ def of_matrix(
     request: ReportRequest,
     normalisations: Sequence[Normalisation] = (),
 ) -> EvaluationReport:
-    """A report on `similarities [captions, videos]`; its videos and texts have no names."""
+    """Return a report on `similarities [captions, videos]`; its videos and texts have no names."""
     runs = measure(
         similarities, captions, request.directions, request.protocol, normalisations, request.modality
     )
@@ -84,7 +84,7 @@ def of_matrix(
 
 
 def of_seeds(reports: Sequence[EvaluationReport]) -> dict[str, Any]:
-    """The facts of several reports on the same queries, one per seed: mean ± standard deviation."""
+    """Return the facts of several reports on the same queries, one per seed: mean ± standard deviation."""
     first = reports[0].facts
     digests = {report.facts["measured"]["queries_sha256"] for report in reports}
     if len(digests) > 1:
@@ -98,7 +98,7 @@ def of_seeds(reports: Sequence[EvaluationReport]) -> dict[str, Any]:
 
 
 def of_folds(reports: Sequence[EvaluationReport]) -> dict[str, Any]:
-    """The facts of one test set in folds: means over the folds, and beside them `deviation`."""
+    """Return the facts of one test set in folds: means over the folds, and beside them `deviation`."""
     first = reports[0].facts
     measured = [report.facts["measured"] for report in reports]
     return {
@@ -120,7 +120,7 @@ def of_library(
     request: ReportRequest,
     normalisations: Sequence[Normalisation] = (),
 ) -> EvaluationReport:
-    """A report on captions that a library, with any model, has scored (`library.score`)."""
+    """Return a report on captions that a library, with any model, has scored (`library.score`)."""
     captions = scored.captions
     runs = measure(
         scored.similarities,

@@ -33,7 +33,7 @@ class QueryGroup:
 
 
 def by_length(run: EvaluationRun, texts: Sequence[str]) -> list[QueryGroup]:
-    """Queries by their number of words; only the lengths that occur."""
+    """Return queries by their number of words; only the lengths that occur."""
     words = np.array([len(text.split()) for text in texts])
     groups = []
     for low, high in LENGTHS:
@@ -44,7 +44,7 @@ def by_length(run: EvaluationRun, texts: Sequence[str]) -> list[QueryGroup]:
 
 
 def by_expert(run: EvaluationRun, owner: Int64, experts: Mapping[str, Sequence[bool]]) -> list[QueryGroup]:
-    """Queries by whether an expert has features of the video they look for."""
+    """Return queries by whether an expert has features of the video they look for."""
     groups = []
     for expert, present in experts.items():
         has = np.asarray(present, bool)[owner]
@@ -80,7 +80,7 @@ class HubItem:
 def best_and_worst(
     run: EvaluationRun, owner: Int64, count: int = 6, count_retrieved: int = 4
 ) -> tuple[list[QueryExample], list[QueryExample]]:
-    """Queries in the order of rank, then of margin over the best wrong item; one query per video.
+    """Return queries in the order of rank, then of margin over the best wrong item; one query per video.
 
     No query is in both lists; few videos give short lists.
     """
@@ -107,7 +107,7 @@ def best_and_worst(
 
 
 def hubs(run: EvaluationRun, owner: Int64, count: int = 8) -> list[HubItem]:
-    """The items that are most often among the first, most frequent first."""
+    """Return the items that are most often among the first, most frequent first."""
     times = run.occurrences
     if times is None or run.ranking is None:
         return []

@@ -146,7 +146,7 @@ def write_tables(prefix: Path, facts: Mapping[str, Any]) -> list[Path]:
 
 
 def read(prefix: Path) -> SavedResult:
-    """A result from its prefix, or from the name of its JSON file."""
+    """Return a result from its prefix, or from the name of its JSON file."""
     prefix = prefix.with_suffix("") if prefix.suffix == ".json" else prefix
     try:
         facts = json.loads(beside(prefix, ".json").read_text(encoding="utf-8"))
@@ -168,7 +168,7 @@ def read(prefix: Path) -> SavedResult:
 
 
 def _check(saved: SavedResult) -> None:
-    """The facts and the ranks may come from different runs: they must fit."""
+    """Refuse facts and ranks that come from different runs."""
     keys, videos = saved.queries, len(saved.queries.videos)
     if keys.owner.ndim != 1 or keys.owner.shape != keys.keys.shape:
         raise ValueError("every query has an owner and a key")
@@ -183,7 +183,7 @@ def _check(saved: SavedResult) -> None:
 
 
 def beside(prefix: Path, ending: str) -> Path:
-    """The file of a result with this ending; a dot in the prefix is part of its name.
+    """Return the file of a result with this ending; a dot in the prefix is part of its name.
 
     >>> beside(Path("v1.2"), ".json").name
     'v1.2.json'

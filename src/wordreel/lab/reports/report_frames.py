@@ -42,7 +42,7 @@ class FrameGrabber:
         self._fence.close()
 
     def moment(self, content: str, text: str | None = None) -> str | None:
-        """The middle of the moment that a search for `text` gives of this video; without text, its middle."""
+        """Return the middle of the best moment of a video for `text`; without text, its middle."""
         path = self._paths.get(content)
         if path is None or not Path(path).is_file():
             return None
@@ -74,7 +74,7 @@ class FrameGrabber:
 
 
 def data_url(image: NDArray[np.uint8]) -> str | None:
-    """A JPEG of `image [height, width, 3]` that can stand in a page.
+    """Return a JPEG of `image [height, width, 3]` that can stand in a page.
 
     >>> data_url(np.zeros((8, 8, 3), np.uint8))[:22]
     'data:image/jpeg;base64'

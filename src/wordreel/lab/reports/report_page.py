@@ -116,7 +116,7 @@ def _recall_curve(runs: Sequence[EvaluationRun]) -> dict[str, Any]:
 
 
 def _rank_histogram(runs: Sequence[EvaluationRun]) -> dict[str, Any]:
-    """The share of queries that got each rank, so that both directions can be compared."""
+    """Return the share of queries that got each rank, so that both directions can be compared."""
     edges = log_edges(1, max(2.0, *(float(run.answered.max()) for run in runs)), 28)
     ranks = {run.name: np.floor(run.answered) for run in runs}
     svg = histogram(ranks, edges, "", "rank", "queries (%)", log_x=True, share=True)
@@ -125,7 +125,7 @@ def _rank_histogram(runs: Sequence[EvaluationRun]) -> dict[str, Any]:
 
 
 def _occurrence(ranked: Sequence[EvaluationRun]) -> dict[str, Any]:
-    """The k-occurrences of the videos, before and after where there is a normalised run."""
+    """Return the k-occurrences of the videos, before and after where there is a normalised run."""
     counts = {run.short_label: counted for run in ranked if (counted := run.occurrences) is not None}
     expected = TOP * len(ranked[0].answered) / ranked[0].items
     return _chart(

@@ -55,9 +55,9 @@ def tables(folder: Path) -> str:
 
 
 def replace_tables(text: str, tables: str) -> str:
-    """The text with what stands between the marks replaced.
+    r"""Replace what stands between the marks of a text.
 
-    >>> replace_tables(f"a\\n{BEGIN}\\nold\\n{END}\\nb", "new\\n") == f"a\\n{BEGIN}\\n\\nnew\\n\\n{END}\\nb"
+    >>> replace_tables(f"a\n{BEGIN}\nold\n{END}\nb", "new\n") == f"a\n{BEGIN}\n\nnew\n\n{END}\nb"
     True
     """
     before, begin, rest = text.partition(BEGIN)

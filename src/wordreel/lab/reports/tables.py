@@ -25,7 +25,7 @@ Rows = list[list[str]]
 
 
 def entry_of(run: EvaluationRun) -> dict[str, Any]:
-    """A run as it stands in a results file, under the names of the published tables."""
+    """Return a run as it stands in a results file, under the names of the published tables."""
     return {
         "direction": run.direction.value,
         "protocol": run.protocol or None,
@@ -60,7 +60,7 @@ def spread_of(seeds: Sequence[Sequence[EvaluationRun]]) -> list[dict[str, Any]]:
 
 
 def rows_of(entries: Sequence[Mapping[str, Any]]) -> Rows:
-    """The names of the columns, then a row per run, in the order given: plain ones first."""
+    """Return the names of the columns, then a row per run, in the order given: plain ones first."""
     return [HEADER, *(_row(entry) for entry in entries)]
 
 
@@ -112,7 +112,7 @@ def plain_text(rows: Rows) -> str:
 
 
 def markdown(rows: Rows) -> str:
-    """A Markdown table.
+    """Return a Markdown table.
 
     >>> print(markdown([["way", "R@1"], ["t2v", "5.0"]]), end="")
     | way | R@1 |
@@ -125,7 +125,7 @@ def markdown(rows: Rows) -> str:
 
 
 def latex(rows: Rows, comment: str = "") -> str:
-    r"""A LaTeX `tabular` for the booktabs package; `comment` goes above it.
+    r"""Return a LaTeX `tabular` for the booktabs package; `comment` goes above it.
 
     >>> print(latex([["way", "R@1"], ["t2v", "5.0"]]), end="")
     \begin{tabular}{lr}

@@ -194,7 +194,7 @@ def is_pickled_tree(root: Path) -> bool:
 
 
 def dataset_from_path(root: Path) -> str:
-    """The dataset's name: that of the last folder which is not part of a layout."""
+    """Return the dataset's name: that of the last folder which is not part of a layout."""
     inner = (FOLDER, "high-quality", "symlinked-feats", "vid_feat_files", "mult_h5", "data")
     names = [name for name in root.resolve().parts if name not in inner and name != "/"]
     return names[-1] if names else "dataset"

@@ -60,7 +60,7 @@ def open_tree(
 
 
 def detect_layout(root: Path) -> str:
-    """The layout of a folder.
+    """Return the layout of a folder.
 
     Raises:
         DatasetError: No layout fits, or more than one does.

@@ -126,7 +126,7 @@ def _known_experts(tree: Tree, experts: Sequence[str] | None) -> tuple[str, ...]
 
 
 def _for_splits(tree: Tree, splits: Sequence[str] | None) -> tuple[Tree, list[str], list[Missing]]:
-    """The tree to read the splits from, their names, and what an import of all splits leaves out.
+    """Return the tree to read the splits from, their names, and what an import of all leaves out.
 
     Splits for which the published code reads other feature files are imported by themselves.
     """
@@ -346,11 +346,14 @@ def _is_encodable(path: str) -> bool:
 
 
 def _content_hash(dataset: str, item: str, results: Sequence[ExpertResult]) -> str:
-    """The hash that stands in for a file's: of dataset, id and the features the item first came with."""
+    """Return the hash that stands in for a file's.
+
+    Of dataset, id and the features the item first came with.
+    """
     parts = sorted((result.expert, result.staged.hash if result.staged else "") for result in results)
     return hashlib.sha256(json.dumps([FEATURES, dataset, item, parts]).encode()).hexdigest()
 
 
 def _duration(tracks: Sequence[Track]) -> float:
-    """The end of the last row with a known time; 0 if there is none."""
+    """Return the end of the last row with a known time; 0 if there is none."""
     return max([0.0, *(float(np.max(track.times)) for track in tracks)])

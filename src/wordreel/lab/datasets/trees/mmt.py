@@ -119,7 +119,7 @@ class MMTTree(Tree):
         return self._lists.caption_index(split)
 
     def captions(self, item: str) -> tuple[Caption, ...]:
-        """The captions in a video's file, with their spans if the words have times."""
+        """Return the captions in a video's file, with their spans if the words have times."""
         path = self._path(item)
         if not path.is_file():
             return ()

@@ -151,7 +151,7 @@ def open_moee(folder: Path, dataset: str | None = None) -> MoEETree:
 
 
 def datasets_in(root: Path) -> list[str]:
-    """The datasets whose files are in a folder."""
+    """Return the datasets whose files are in a folder."""
     lsmdc = [name for names in LSMDC.values() for name in names.values()]
     known = {"MSRVTT": MSRVTT.values(), "LSMDC": lsmdc}
     return [name for name, files in known.items() if any((root / file).is_file() for file in files)]

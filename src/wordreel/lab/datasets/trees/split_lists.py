@@ -50,7 +50,7 @@ def find_split_lists(folder: Path) -> dict[str, Path]:
 
 
 def read_split_list(path: Path, dataset: str = "") -> list[str]:
-    """The ids of a list without duplicates; in LSMDC's tables the id is the first column."""
+    """Return the ids of a list without duplicates; in LSMDC's tables the id is the first column."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
@@ -62,7 +62,7 @@ def read_split_list(path: Path, dataset: str = "") -> list[str]:
 
 
 def pick_split(name: str, known: Sequence[str]) -> str:
-    """A split by its name, or by its last part if only one split ends with it.
+    """Return a split by its name, or by its last part if only one split ends with it.
 
     >>> pick_split("test", ["full-train", "full-test"])
     'full-test'
@@ -147,5 +147,5 @@ class SplitLists:
 
 
 def unique_ids(groups: Iterable[Iterable[str]]) -> list[str]:
-    """The ids of all groups without duplicates, in order of first occurrence."""
+    """Return the ids of all groups without duplicates, in order of first occurrence."""
     return list(dict.fromkeys(item for group in groups for item in group))

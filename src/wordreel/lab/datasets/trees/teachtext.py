@@ -54,7 +54,7 @@ class TeachTextTree(PickledTree):
         return tuple(missing)
 
     def teacher_embeddings(self, teacher: str, item: str) -> TeacherEmbeddings | None:
-        """A teacher's embeddings of an item; None if its file does not have the item."""
+        """Return a teacher's embeddings of an item; None if its file does not have the item."""
         file = self._open("teachers", teacher)
         if item not in file:
             return None

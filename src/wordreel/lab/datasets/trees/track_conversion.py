@@ -89,7 +89,7 @@ def as_times(times: Array | None, rows: int) -> Float64:
 
 
 def regular_times(rows: int, seconds: float) -> Float64:
-    """Times of consecutive rows of this many seconds each.
+    """Return times of consecutive rows of this many seconds each.
 
     >>> regular_times(2, 0.5).tolist()
     [[0.0, 0.5], [0.5, 1.0]]

@@ -56,9 +56,9 @@ def available() -> bool:
 
 
 def clean(text: str) -> str:
-    """Replace what XML cannot hold by `�`.
+    r"""Replace what XML cannot hold by `�`.
 
-    >>> clean("a\\x00b")
+    >>> clean("a\x00b")
     'a�b'
     """
     return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text)

@@ -10,7 +10,6 @@ from wordreel.catalogue.clip_log import changes_since
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed import columns as module
 from wordreel.embed.embedding_cache import EmbeddingCache
-from wordreel.errors import LibraryError
 from wordreel.ingest.add import add
 from wordreel.maintain.repair import repair
 from wordreel.maintain.verify import verify
@@ -61,16 +60,17 @@ def filled(store, media):
 
 
 def saved(store):
-    return json.loads((cache_of(store).folder / module.FOLDER / "manifest.json").read_bytes())
+    return (cache_of(store).folder / "live.json").read_bytes()
 
 
 def test_adds_and_removals_change_only_what_they_concern(filled, media, monkeypatch):
     embed(filled)
     check(filled)
-    build = saved(filled)["build"]
-    monkeypatch.setattr(module.ColumnCache, "_build", None)  # from here on nothing is built from the start
-    check(filled)
-    assert saved(filled)["edit"] == 1, "nothing changed, nothing was written"
+    before = saved(filled)
+    monkeypatch.setattr(module.Liveness, "_save", None)
+    check(filled)  # nothing changed, nothing is written
+    monkeypatch.undo()
+    assert saved(filled) == before
     write_media(media / "new.mp4", seconds=40.0, seed=9)
     add(filled, [media], experts(), FakeFence())
     check(filled)
@@ -84,7 +84,6 @@ def test_adds_and_removals_change_only_what_they_concern(filled, media, monkeypa
     add(filled, [media], experts(), FakeFence())
     embed(filled)
     check(filled)
-    assert saved(filled)["build"] == build
     assert verify(filled) == []
 
 
@@ -101,28 +100,52 @@ def test_a_content_without_a_file_is_hidden_until_it_has_one_again(filled):
     assert len(after.dead) < len(before.dead)
 
 
-@pytest.mark.parametrize("harm", ["manifest", "short", "gone", "dead", "version", "rewritten"])
-def test_a_damaged_cache_is_written_again(filled, media, harm):
+@pytest.mark.parametrize("harm", ["syntax", "gone", "rows", "dead", "kind", "rewritten"])
+def test_what_was_checked_is_checked_again_where_it_cannot_be_right(filled, media, harm):
     embed(filled)
     check(filled)
     filled.remove([media / "1.mp4"])
     check(filled)
-    folder = cache_of(filled).folder / module.FOLDER
-    manifest = folder / "manifest.json"
-    if harm == "manifest":
-        manifest.write_text("{")
-    elif harm == "version":
-        manifest.write_text(json.dumps({**saved(filled), "version": 99}))
-    elif harm == "rewritten":
+    path = cache_of(filled).folder / "live.json"
+    values = json.loads(path.read_bytes())
+    if harm == "rewritten":
         cache_of(filled).compact()
+    elif harm == "gone":
+        path.unlink()
+    elif harm == "syntax":
+        path.write_text("{")
     else:
-        victim = next(folder.glob("dead-*.bin" if harm == "dead" else "clips-*.bin"))
-        data = victim.read_bytes()
-        if harm == "gone":
-            victim.unlink()
-        else:
-            victim.write_bytes(data[:-1] if harm == "short" else bytes(len(data)))
+        change = {"rows": {"rows": 10**6}, "dead": {"dead": [10**6]}, "kind": {"dead": "x"}}[harm]
+        path.write_text(json.dumps({**values, **change}))
     check(filled)
+    check(filled)
+    assert verify(filled) == []
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_cache_of_an_earlier_version_gets_its_columns(filled, media, busy):
+    """It had no clips beside its vectors, but columns in a folder of their own."""
+    embed(filled)
+    filled.remove([media / "1.mp4"])
+    folder = cache_of(filled).folder
+    expected = check(filled)
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest["checksums"].pop()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "live.json").unlink()
+    next(folder.glob("clips-*.bin")).unlink()
+    (folder / "columns").mkdir()
+    assert verify(filled) == []
+    if busy:
+        with LibraryStore.open(filled.path) as other, other.writing():
+            assert check(filled).dead.tolist() == expected.dead.tolist()
+    else:
+        assert cache_of(filled).compact(waste=1.0) == 0
+        assert not (folder / "columns").exists()
+    assert check(filled).dead.tolist() == expected.dead.tolist()
+    write_media(media / "new.mp4", seconds=40.0, seed=9)
+    add(filled, [media], experts(), FakeFence())
+    embed(filled)
     check(filled)
     assert verify(filled) == []
 
@@ -130,9 +153,16 @@ def test_a_damaged_cache_is_written_again(filled, media, harm):
 def test_verify_finds_columns_that_are_not_what_was_written(filled):
     embed(filled)
     check(filled)
-    victim = next((cache_of(filled).folder / module.FOLDER).glob("clips-*.bin"))
-    victim.write_bytes(bytes(victim.stat().st_size))
-    assert [problem.kind for problem in verify(filled)] == ["cache"]
+    victim = next(cache_of(filled).folder.glob("clips-*.bin"))
+    victim.write_bytes(b"\xff" * victim.stat().st_size)
+    _, columns = cache_of(filled).open()
+    assert columns.numbers(["x"]).tolist() == [-1]
+    assert len(columns.content(0)) == 64
+    problems = verify(filled)
+    assert [problem.kind for problem in problems] == ["cache"]
+    repair(filled, problems)
+    embed(filled)
+    check(filled)
 
 
 def test_a_reader_works_while_another_process_writes(filled, media):
@@ -167,25 +197,6 @@ def test_columns_of_another_catalogue_are_built_anew(filled, media):
 
 
 def test_many_clips_are_read_in_pieces(filled, monkeypatch):
-    monkeypatch.setattr(module, "AT_ONCE", 3)
-    embed(filled)
-    check(filled)
-
-
-def test_a_damaged_order_of_contents_is_reported_and_repaired(filled):
-    embed(filled)
-    check(filled)
-    (path,) = (cache_of(filled).folder / module.FOLDER).glob("by_content-*.bin")
-    path.write_bytes(b"\xff\x00\x00\x7f" * (len(path.read_bytes()) // 4))
-    _, columns = cache_of(filled).open()
-    with pytest.raises(LibraryError, match="columns of the library's clips are damaged") as caught:
-        columns.numbers(["x"])
-    (path,) = (cache_of(filled).folder / module.FOLDER).glob("contents-*.bin")
-    path.write_bytes(b"\xff" * len(path.read_bytes()))
-    for number in (0, 2**20):
-        with pytest.raises(LibraryError, match="columns of the library's clips are damaged"):
-            cache_of(filled).open()[1].content(number)
-    assert caught.value.next_step.command == "verify --repair"
-    repair(filled, verify(filled))
+    monkeypatch.setattr(module, "READ_AT_ONCE", 3)
     embed(filled)
     check(filled)

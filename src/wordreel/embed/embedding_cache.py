@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 import shutil
 import zlib
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.catalogue.connection import disk_error
 from wordreel.catalogue.store import LibraryStore
-from wordreel.embed.columns import ClipColumns, ColumnCache
-from wordreel.errors import FingerprintMismatch, LibraryError, NextStep
+from wordreel.embed.columns import CLIP, ClipColumns, Liveness, read_clips
+from wordreel.errors import NOT_WRITABLE, FingerprintMismatch, LibraryError, NextStep
 from wordreel.types import Bool, Float32
 from wordreel.util.atomic import append_and_sync, atomic_write, make_dir, sync_dir
 
 FOLDER = "embeddings"
-PARTS = ("ids", "vectors", "available")
 REWRITTEN_AT_ONCE = 16_384  # rows
 REINDEX = NextStep("embed the library again", "reindex", "Library")
 
@@ -61,13 +61,29 @@ class Manifest:
     fingerprint: str
     experts: tuple[str, ...]
     dim: int
-    generation: int
-    rows: int
-    checksums: tuple[int, int, int]  # crc32 of the valid rows, in the order of PARTS
+    generation: int = 0
+    rows: int = 0
+    checksums: tuple[int, ...] = (0, 0, 0, 0)
+    """Crc32 of the valid rows, in the order of `parts`; without the last one there are no clips yet."""
+
+    @property
+    def parts(self) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+        """The type and shape of a row in each file, by name."""
+        return {
+            "ids": (np.dtype("<i8"), ()),
+            "vectors": (np.dtype("<f4"), (len(self.experts), self.dim)),
+            "available": (np.dtype(np.uint8), (len(self.experts),)),
+            "clips": (CLIP, ()),
+        }
+
+    def width(self, part: str) -> int:
+        """Return the bytes of a row in a file."""
+        dtype, shape = self.parts[part]
+        return dtype.itemsize * int(np.prod(shape, dtype=int))
 
 
 class EmbeddingCache:
-    """`cache/embeddings/<fingerprint>/`: three raw files that only grow, and `manifest.json`, replaced last.
+    """`cache/embeddings/<fingerprint>/`: raw files that only grow, and `manifest.json`, replaced last.
 
     An append writes rows after the valid ones, syncs them, then replaces the manifest: killed at any
     moment, the old manifest and its rows stay valid. `load` leaves out rows of clips that no longer exist;
@@ -84,16 +100,12 @@ class EmbeddingCache:
         self._manifest()  # fail now, not at the first append, if the cache has another shape
 
     def missing(self) -> list[int]:
-        """Ids of clips of the library that are not embedded yet, in order."""
+        """Return the ids of clips of the library that are not embedded yet, in order."""
         now = self._manifest()
-        return self._columns(now, self._ids(now)).missing()
+        return self._liveness(now, map_part(self.folder, now, "ids")).missing()
 
-    def append(
-        self, ids: Sequence[int], vectors: Float32, available: Bool, fingerprint: str | None = None
-    ) -> None:
+    def append(self, ids: Sequence[int], vectors: Float32, available: Bool) -> None:
         """Append rows atomically: `vectors [n, experts, dim]`, `available [n, experts]`."""
-        if fingerprint is not None and fingerprint != self.fingerprint:
-            raise mismatch(self.fingerprint, fingerprint)
         shape = (len(ids), len(self.experts), self.dim)
         if vectors.shape != shape or available.shape != shape[:2]:
             raise ValueError(
@@ -103,17 +115,14 @@ class EmbeddingCache:
         if not np.isfinite(vectors).all():
             raise ValueError("embeddings must be finite numbers")
         fresh = np.asarray(ids, np.int64)
-        with self.store.writing():
-            now = self._manifest()
-            if len(np.unique(fresh)) != len(fresh) or _any_known(fresh, self._ids(now)):
+        with self.store.writing(), self._disk_errors():
+            now = self._with_clips(self._manifest())
+            if len(np.unique(fresh)) != len(fresh) or _any_known(fresh, map_part(self.folder, now, "ids")):
                 raise ValueError("a clip cannot be embedded twice by the same model")
-            try:
-                make_dir(self.folder)
-                written = self._write(now, fresh, vectors, available)
-                sync_dir(self.folder)
-                self._commit(written)
-            except OSError as error:
-                raise disk_error(self.folder, error) from error
+            make_dir(self.folder)
+            written = self._write(now, fresh, vectors, available)
+            sync_dir(self.folder)
+            self._commit(written)
 
     def load(self) -> Gallery:
         """Return the embeddings of all clips still in the library, copied if some clips are gone."""
@@ -124,11 +133,13 @@ class EmbeddingCache:
         return Gallery(whole.ids[live], whole.vectors[live], whole.available[live])
 
     def open(self) -> tuple[Gallery, ClipColumns]:
-        """Every valid row, memory-mapped, and the columns that say of which clip and whether it is gone."""
+        """Return every valid row, memory-mapped, and the columns: of which clip, and whether it is gone."""
         now = self._manifest()
         while True:
             whole = open_gallery(self.folder, now)
-            columns = self._columns(now, whole.ids).load()
+            described = has_clips(now)
+            clips = map_part(self.folder, now, "clips") if described else read_clips(self.store, whole.ids)
+            columns = ClipColumns(whole.ids, clips, self._liveness(now, whole.ids).dead())
             read, now = now, self._manifest()
             # Clips that are replaced are embedded before the catalogue has them: without their rows, and with
             # the catalogue that was read after, a video would be missing.
@@ -136,11 +147,8 @@ class EmbeddingCache:
                 return (replace(whole, live=columns.live) if len(columns.dead) else whole), columns
 
     def raw(self) -> Gallery:
-        """Every valid row, memory-mapped, also of clips that are gone."""
+        """Return every valid row, memory-mapped, also of clips that are gone."""
         return open_gallery(self.folder, self._manifest())
-
-    def _columns(self, now: Manifest, ids: NDArray[np.int64]) -> ColumnCache:
-        return ColumnCache(self.store, self.folder, now.generation, ids)
 
     def drop(self, ids: Iterable[int]) -> None:
         """Remove the rows of these clips by rewriting the files."""
@@ -148,7 +156,12 @@ class EmbeddingCache:
         self._rewrite(whole, ~np.isin(whole.ids, np.asarray(list(ids), np.int64)))
 
     def compact(self, waste: float = 0.0) -> int:
-        """Remove the rows of clips that are gone, if they are more than this share; return how many."""
+        """Remove the rows of clips no longer in the library, if they are more than this share of all rows.
+
+        Returns how many it removed. A cache of an earlier version gets its columns.
+        """
+        with suppress(*NOT_WRITABLE), self.store.writing():
+            self._with_clips(self._manifest())
         whole, columns = self.open()
         if len(columns.dead) <= waste * len(whole):
             return 0
@@ -161,32 +174,33 @@ class EmbeddingCache:
             remove_cache(self.folder)
 
     def problems(self) -> list[str]:
-        """Problems with the files: too short, or not the bytes that were written."""
+        """Return the problems with the files: too short, or not the bytes that were written."""
         now = self._manifest()
         problems = []
-        for part, width, checksum in zip(PARTS, self._widths(), now.checksums, strict=True):
-            path = self._file(part, now.generation)
-            size = path.stat().st_size if path.exists() else 0
-            if size < now.rows * width:
-                problems.append(f"{path} has {size} bytes instead of {now.rows * width}")
-            elif now.rows and _checksum(path, now.rows * width) != checksum:
+        for part, checksum in zip(now.parts, now.checksums, strict=False):
+            path, size = _file(self.folder, part, now.generation), now.rows * now.width(part)
+            there = path.stat().st_size if path.exists() else 0
+            if there < size:
+                problems.append(f"{path} has {there} bytes instead of {size}")
+            elif size and _checksum(path, size) != checksum:
                 problems.append(f"{path} does not match its checksum")
-        return problems if problems else self._columns(now, self._ids(now)).problems()
+        return problems
+
+    def _liveness(self, now: Manifest, ids: NDArray[np.int64]) -> Liveness:
+        return Liveness(self.store, self.folder, now.generation, ids)
 
     def _rewrite(self, whole: Gallery, alive: Bool) -> None:
         with self.store.writing():
             now = self._manifest()
-            fresh = replace(now, generation=now.generation + 1, rows=0, checksums=(0, 0, 0))
+            fresh = replace(self._empty(), generation=now.generation + 1)
             keep = np.flatnonzero(alive)
-            try:
+            with self._disk_errors():
                 make_dir(self.folder)
                 for start in range(0, max(1, len(keep)), REWRITTEN_AT_ONCE):
                     some = keep[start : start + REWRITTEN_AT_ONCE]
                     fresh = self._write(fresh, whole.ids[some], whole.vectors[some], whole.available[some])
                 sync_dir(self.folder)
                 self._commit(fresh)
-            except OSError as error:
-                raise disk_error(self.folder, error) from error
             for path in self.folder.glob("*.bin"):  # also of an earlier, interrupted rewrite
                 if not path.name.endswith(f"-{fresh.generation}.bin"):
                     with suppress(OSError):  # the next rewrite tries again
@@ -194,29 +208,46 @@ class EmbeddingCache:
 
     def _write(self, now: Manifest, ids: NDArray[np.int64], vectors: Float32, available: Bool) -> Manifest:
         """Write rows after the valid ones; they count once the manifest that is returned is committed."""
-        blocks = _blocks(ids, vectors, available)
-        for part, block, width in zip(PARTS, blocks, self._widths(), strict=True):
-            append_and_sync(self._file(part, now.generation), now.rows * width, block)
-        sums = [zlib.crc32(b, c) for b, c in zip(blocks, now.checksums, strict=True)]
-        return replace(now, rows=now.rows + len(ids), checksums=(sums[0], sums[1], sums[2]))
+        # Rows of absent experts are zero whatever the model put there, so that equal clips have equal bytes.
+        clean = np.where(available[..., None], vectors, np.float32(0))
+        values = (ids, clean, available, read_clips(self.store, ids))
+        checksums = []
+        for (part, (dtype, _)), rows, checksum in zip(now.parts.items(), values, now.checksums, strict=True):
+            block = np.ascontiguousarray(rows, dtype).tobytes()
+            append_and_sync(_file(self.folder, part, now.generation), now.rows * now.width(part), block)
+            checksums.append(zlib.crc32(block, checksum))
+        return replace(now, rows=now.rows + len(ids), checksums=tuple(checksums))
 
-    def _ids(self, now: Manifest) -> NDArray[np.int64]:
-        return _map_ids(self.folder, now)
+    def _with_clips(self, now: Manifest) -> Manifest:
+        """Write the clips of a cache of an earlier version, which had them elsewhere."""
+        if has_clips(now):
+            return now
+        block = read_clips(self.store, map_part(self.folder, now, "ids")).tobytes()
+        with self._disk_errors():
+            append_and_sync(_file(self.folder, "clips", now.generation), 0, block)
+            sync_dir(self.folder)
+            self._commit(replace(now, checksums=(*now.checksums, zlib.crc32(block))))
+            shutil.rmtree(self.folder / "columns", ignore_errors=True)
+        return self._manifest()
 
-    def _widths(self) -> tuple[int, int, int]:
-        return 8, len(self.experts) * self.dim * 4, len(self.experts)
+    @contextmanager
+    def _disk_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise disk_error(self.folder, error) from error
 
-    def _file(self, part: str, generation: int) -> Path:
-        return _file(self.folder, part, generation)
+    def _empty(self) -> Manifest:
+        return Manifest(self.fingerprint, self.experts, self.dim)
 
     def _manifest(self) -> Manifest:
         now = read_manifest(self.folder)
         if now is None:
-            return Manifest(self.fingerprint, self.experts, self.dim, 0, 0, (0, 0, 0))
+            return self._empty()
         if (now.fingerprint, now.experts, now.dim) != (self.fingerprint, self.experts, self.dim):
-            raise mismatch(
-                f"{now.fingerprint} {now.experts} x {now.dim}",
-                f"{self.fingerprint} {self.experts} x {self.dim}",
+            have, other = f"{now.fingerprint} {now.experts} x {now.dim}", f"{self.experts} x {self.dim}"
+            raise FingerprintMismatch(
+                f"the stored embeddings are by {have}, not by {self.fingerprint} {other}", REINDEX
             )
         return now
 
@@ -224,45 +255,41 @@ class EmbeddingCache:
         atomic_write(self.folder / "manifest.json", json.dumps(asdict(manifest)).encode())
 
 
+def has_clips(now: Manifest) -> bool:
+    """Return whether the files of a cache hold the columns of its clips; those of earlier versions do not."""
+    return len(now.checksums) == len(now.parts)
+
+
 def read_manifest(folder: Path) -> Manifest | None:
-    """Read the manifest of a cache; None if it is missing or cannot be read."""
+    """Return the manifest of a cache; None if it is missing or cannot be read."""
     try:
         raw = json.loads((folder / "manifest.json").read_bytes())
-        sums = [int(c) for c in raw["checksums"]]
-        return Manifest(
-            str(raw["fingerprint"]),
-            tuple(str(e) for e in raw["experts"]),
-            int(raw["dim"]),
-            int(raw["generation"]),
-            int(raw["rows"]),
-            (sums[0], sums[1], sums[2]),
-        )
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        lists = {name: tuple(raw[name]) for name in ("experts", "checksums")}
+        manifest = Manifest(**{**raw, **lists})
+        numbers = (manifest.dim, manifest.generation, manifest.rows, *manifest.checksums)
+        texts = (manifest.fingerprint, *manifest.experts)
+        sound = all(isinstance(n, int) for n in numbers) and all(isinstance(text, str) for text in texts)
+        return manifest if sound and len(manifest.checksums) in (3, 4) else None
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def open_gallery(folder: Path, now: Manifest) -> Gallery:
-    """Map the valid rows of a cache into memory."""
-    shape = (now.rows, len(now.experts), now.dim)
-    if not now.rows:
-        return Gallery(np.zeros(0, np.int64), np.zeros(shape, np.float32), np.zeros(shape[:2], bool))
-    ids = _map_ids(folder, now)
-    try:
-        vectors = np.memmap(_file(folder, "vectors", now.generation), np.float32, "r", shape=shape)
-        flags = np.memmap(_file(folder, "available", now.generation), np.uint8, "r", shape=shape[:2])
-    except (OSError, ValueError) as error:
-        raise _damaged(folder) from error
-    return Gallery(ids, vectors, np.asarray(flags) != 0, generation=now.generation)
+    """Return the valid rows of a cache, memory-mapped."""
+    ids, vectors, flags = (map_part(folder, now, part) for part in ("ids", "vectors", "available"))
+    return Gallery(ids, vectors, flags != 0, generation=now.generation)
 
 
-def _map_ids(folder: Path, now: Manifest) -> NDArray[np.int64]:
+def map_part(folder: Path, now: Manifest, part: str) -> NDArray[Any]:
+    """Return the valid rows of one file of a cache, memory-mapped."""
+    dtype, shape = now.parts[part]
     if not now.rows:
-        return np.zeros(0, np.int64)
+        return np.zeros((0, *shape), dtype)
     try:
-        ids = np.memmap(_file(folder, "ids", now.generation), np.int64, "r", shape=(now.rows,))
+        mapped = np.memmap(_file(folder, part, now.generation), dtype, "r", shape=(now.rows, *shape))
+        return mapped if part == "vectors" else np.asarray(mapped)
     except (OSError, ValueError) as error:
-        raise _damaged(folder) from error
-    return np.asarray(ids)
+        raise LibraryError(f"the embeddings in {folder} are damaged", REINDEX) from error
 
 
 def _file(folder: Path, part: str, generation: int) -> Path:
@@ -281,21 +308,6 @@ def remove_cache(folder: Path) -> None:
     except OSError as error:
         raise disk_error(folder, error) from error
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _damaged(folder: Path) -> LibraryError:
-    return LibraryError(f"the embeddings in {folder} are damaged", REINDEX)
-
-
-def mismatch(have: str, other: str) -> FingerprintMismatch:
-    """Return the error for embeddings of another model."""
-    return FingerprintMismatch(f"the stored embeddings are by {have}, not by {other}", REINDEX)
-
-
-def _blocks(ids: NDArray[np.int64], vectors: Float32, available: Bool) -> tuple[bytes, bytes, bytes]:
-    # Rows of absent experts are zero whatever the model put there, so that equal clips have equal bytes.
-    clean = np.where(available[..., None], vectors, np.float32(0)).astype(np.float32)
-    return ids.astype("<i8").tobytes(), clean.tobytes(), available.astype(np.uint8).tobytes()
 
 
 def _any_known(fresh: NDArray[np.int64], ids: NDArray[np.int64]) -> bool:

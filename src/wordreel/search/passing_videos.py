@@ -23,7 +23,6 @@ from wordreel.catalogue.file_conditions import (
     passing_contents,
     required_moments,
 )
-from wordreel.embed.columns import damaged_columns
 from wordreel.search.filters import Filters
 from wordreel.search.lexical import literal_phrase
 from wordreel.types import Bool, Float64, Int64
@@ -54,7 +53,7 @@ class PassingVideos:
         if conditions.empty:
             return cls(weak, conditions, None)
         numbers = snapshot.columns.numbers(passing_contents(snapshot.store.catalogue, conditions))
-        passed = np.zeros(len(snapshot.columns.contents), bool)
+        passed = np.zeros(snapshot.columns.video_count, bool)
         passed[numbers[numbers >= 0]] = True
         return cls(weak, conditions, passed)
 
@@ -70,10 +69,7 @@ class PassingVideos:
         """`[rows]`: which items are of these videos; None if all rows are."""
         if self.passed is None:
             return self.snapshot.live if len(self.snapshot.columns.dead) else None
-        try:
-            allowed = np.asarray(self.passed[self.snapshot.columns.video] & self.snapshot.live)
-        except IndexError as error:
-            raise damaged_columns(error) from None
+        allowed = np.asarray(self.passed[self.snapshot.columns.video] & self.snapshot.live)
         for moments in required_moments(self.snapshot.store.catalogue, self.conditions):
             videos = self.snapshot.video_numbers_of([moment.content for moment in moments])
             starts, ends = [moment.start for moment in moments], [moment.end for moment in moments]
@@ -131,7 +127,7 @@ def _standing(search: TextSearch, rows: Int64) -> Float64:
 def _wholes_of(snapshot: LibrarySnapshot, rows: Int64) -> Int64:
     """Return the whole videos of some items: they hold what the items show."""
     video, whole = snapshot.columns.video, snapshot.columns.clips["whole"] != 0
-    return np.flatnonzero(whole & _mask(len(snapshot.columns.contents), video[rows])[video])
+    return np.flatnonzero(whole & _mask(snapshot.columns.video_count, video[rows])[video])
 
 
 def _mask(count: int, rows: NDArray[np.integer[Any]]) -> Bool:

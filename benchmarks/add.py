@@ -147,7 +147,7 @@ def words_in_common(ours: dict[str, list[str]], theirs: dict[str, list[str]]) ->
 
 def profile(files: list[Path]) -> tuple[float, dict[str, dict[str, float]]]:
     """The seconds of media, and processor and wall seconds of each stage alone, one thread a network."""
-    from wordreel.catalogue.tracks.track_files import encode
+    from wordreel.catalogue.tracks import encode
     from wordreel.experts import ocr_reader, registry
     from wordreel.ingest.expert_runner import ExpertLane, ExpertRunner
     from wordreel.ingest.extract import content_hash

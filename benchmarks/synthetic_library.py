@@ -17,7 +17,7 @@ import numpy as np
 from wordreel.catalogue.clips import ClipBounds
 from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.tracks.track_files import StagedTrack
+from wordreel.catalogue.tracks import StagedTrack
 from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.ingest.extract import ExpertResult
 from wordreel.ingest.record_file import record_file

@@ -9,7 +9,7 @@ from wordreel.banks import library_workers
 from wordreel.banks.fitted_states import fit_queries
 from wordreel.banks.library_workers import LibraryWorkers, OpenModel
 from wordreel.banks.query_embeddings import BankEmbeddings
-from wordreel.catalogue.tracks.track_store import open_tracks
+from wordreel.catalogue.tracks import open_tracks
 from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.errors import LibraryError, WeightsError
 from wordreel.hubness import make_method

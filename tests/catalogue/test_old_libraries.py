@@ -14,10 +14,9 @@ from tests.search.conftest import ColourModel
 
 from wordreel.catalogue import migrations as migrations_module
 from wordreel.catalogue.connection import NAME
-from wordreel.catalogue.jobs import unfinished_jobs
+from wordreel.catalogue.jobs import unfinished_jobs, upload_names
 from wordreel.catalogue.migrations import migrations
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.uploads import upload_names
 from wordreel.embed.embed_library import embed_library
 from wordreel.errors import LibraryError
 from wordreel.ingest.add import add

@@ -13,8 +13,7 @@ import pytest
 from tests.fakes import FakeFence, experts, write_media
 
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.tracks.track_files import TrackFiles, encode
-from wordreel.catalogue.tracks.track_store import open_tracks
+from wordreel.catalogue.tracks import TrackFiles, encode, open_tracks
 from wordreel.errors import LibraryError
 from wordreel.ingest.add import add
 from wordreel.maintain.backup import backup, restore

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.fakes import FakeFence, experts, write_media
 
-from wordreel.catalogue.clip_log import changes_since
+from wordreel.catalogue.remove import changes_since
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed import columns as module
 from wordreel.embed.embedding_cache import EmbeddingCache

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fakes import Colour, FakeFence, Talk, write_media
 
-from wordreel.catalogue.file_conditions import first_files, passing_contents
+from wordreel.catalogue.files import first_files, passing_contents
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import QueryError
 from wordreel.ingest.add import add

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordreel.catalogue.named_contents import NamedContents
+from wordreel.catalogue.captions import NamedContents
 from wordreel.errors import NextStep, QueryError
 from wordreel.search.searcher import Searcher
 from wordreel.types import Int64

@@ -18,7 +18,7 @@ import numpy as np
 from wordreel.banks.fitted_states import fit_queries
 from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.tracks.track_store import is_object_address, open_tracks
+from wordreel.catalogue.tracks import is_object_address, open_tracks
 from wordreel.embed.embed_library import embed_tracks, embedding_cache
 from wordreel.embed.embedding_cache import Gallery, open_gallery, read_manifest
 from wordreel.errors import LibraryError, NextStep, WeightsError

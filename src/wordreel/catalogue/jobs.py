@@ -1,4 +1,7 @@
-"""The table of jobs. Written outside the writer's lock: a running job holds that lock."""
+"""The tables of a server: jobs, and the names of uploaded files, which lie under the hash of their bytes.
+
+They are written without the writer's lock: a running job holds that.
+"""
 
 from __future__ import annotations
 
@@ -196,3 +199,18 @@ def _job(row: tuple[Any, ...]) -> Job:
 def _json(text: str | None) -> dict[str, Any] | None:
     value: dict[str, Any] | None = json.loads(text) if text else None
     return value
+
+
+def save_upload_name(store: LibraryStore, content: str, name: str) -> None:
+    """Remember what an upload is called."""
+    store.catalogue.run("INSERT OR REPLACE INTO uploads VALUES (?, ?, ?)", content, name, time.time())
+
+
+def delete_upload_name(store: LibraryStore, content: str) -> None:
+    """Forget what an upload is called."""
+    store.catalogue.run("DELETE FROM uploads WHERE content = ?", content)
+
+
+def upload_names(store: LibraryStore) -> dict[str, str]:
+    """Return what every upload is called, by the hash of its bytes."""
+    return dict(store.catalogue.rows("SELECT content, name FROM uploads"))

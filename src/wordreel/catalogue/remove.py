@@ -1,4 +1,8 @@
-"""Remove files from the library, and whatever nothing refers to any more."""
+"""Remove files from the library, and whatever nothing refers to any more.
+
+Triggers keep a log of the clips that left the catalogue (`migrations/008_clip_log.sql`): whoever reads a
+million embeddings goes on from the number seen last instead of comparing a million ids.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from wordreel.catalogue.paths import (
     prefix_bounds,
     to_blob,
 )
-from wordreel.catalogue.tracks.track_store import TrackStore
+from wordreel.catalogue.tracks import TrackStore
 
 TABLES = ("files", "failures")  # of paths
 
@@ -123,3 +127,27 @@ def sweep(catalogue: Catalogue, track_files: TrackStore) -> int:
     track_files.remove_all(orphans)
     track_files.remove_strays(strays)
     return len(orphans) + len(strays)
+
+
+@dataclass(frozen=True)
+class ClipChanges:
+    """What happened to the clips since the log stood at some number."""
+
+    number: int  # where the log stands now
+    removed: list[int]  # ids deleted since
+    hidden: list[int]  # ids whose content has lost its last file
+    newest: int  # the highest id that was ever given
+
+
+def changes_since(catalogue: Catalogue, number: int) -> ClipChanges:
+    """Return what changed since the log stood at `number`."""
+    with catalogue.transaction(reading=True):
+        ((stands,),) = catalogue.rows("SELECT coalesce(max(number), 0) FROM removed_clips")
+        removed = catalogue.rows("SELECT id FROM removed_clips WHERE number > ?", number)
+        hidden = catalogue.rows(
+            "SELECT id FROM clips WHERE content IN (SELECT content FROM contents_without_file)"
+        )
+        ((newest,),) = catalogue.rows(
+            "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'clips'"
+        )
+    return ClipChanges(stands, [i for (i,) in removed], [i for (i,) in hidden], newest)

@@ -34,8 +34,7 @@ from wordreel.catalogue.remove import (
     remove_paths,
     sweep,
 )
-from wordreel.catalogue.tracks.track_files import STAGING, TrackFiles
-from wordreel.catalogue.tracks.track_store import TRACKS_SETTING, TrackStore, open_tracks
+from wordreel.catalogue.tracks import STAGING, TRACKS_SETTING, TrackFiles, TrackStore, open_tracks
 from wordreel.errors import LibraryError, LibraryReadOnly, NextStep
 from wordreel.media.types import MediaInfo
 from wordreel.types import Absent, Track

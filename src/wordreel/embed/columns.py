@@ -2,7 +2,7 @@
 
 A clip never changes under its id, so what it is lies beside its embedding. What varies is which rows are
 dead, because their clip has left the library: the catalogue says what has changed since that was saved
-(`clip_log`).
+(`catalogue.remove`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.catalogue.clip_log import changes_since
 from wordreel.catalogue.records import StoredClip
+from wordreel.catalogue.remove import changes_since
 from wordreel.errors import NOT_WRITABLE
 from wordreel.types import Bool, Int64
 from wordreel.util.atomic import atomic_write

@@ -19,8 +19,7 @@ import numpy as np
 
 from wordreel.catalogue.clips import SHOTS_EXPERT, cut_clips, shots_of
 from wordreel.catalogue.records import FileStamp
-from wordreel.catalogue.tracks.track_files import StagedTrack
-from wordreel.catalogue.tracks.track_store import TrackStore
+from wordreel.catalogue.tracks import StagedTrack, TrackStore
 from wordreel.errors import MediaError
 from wordreel.experts.base import Expert
 from wordreel.ingest.expert_runner import ExpertLane, ExpertRunner

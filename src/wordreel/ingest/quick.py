@@ -19,7 +19,7 @@ import numpy as np
 
 from wordreel.catalogue.passes import quick_fingerprint
 from wordreel.catalogue.records import FileStamp
-from wordreel.catalogue.tracks.track_store import TrackStore
+from wordreel.catalogue.tracks import TrackStore
 from wordreel.errors import MediaError
 from wordreel.experts.base import Expert
 from wordreel.ingest.expert_runner import ExpertRunner

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from wordreel.catalogue.connection import NAME
 from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.tracks.track_store import is_object_address, open_tracks
+from wordreel.catalogue.tracks import is_object_address, open_tracks
 from wordreel.errors import LibraryError, MediaError, NextStep, WeightsError
 from wordreel.experts.base import Expert
 from wordreel.ingest.extract import FileTracks, LocalExtractor, MediaDecoder, OnPosition

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from wordreel.catalogue.connection import NAME
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.tracks.track_files import STAGING, TrackFiles
-from wordreel.catalogue.tracks.track_store import TRACKS_SETTING, TrackStore
+from wordreel.catalogue.tracks import STAGING, TRACKS_SETTING, TrackFiles, TrackStore
 from wordreel.errors import LibraryError, NextStep
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.util.atomic import atomic_write, make_dir, sync_dir, sync_file, write_and_sync

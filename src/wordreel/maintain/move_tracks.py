@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from wordreel.catalogue.connection import REPAIR
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.tracks.track_files import WRITERS
-from wordreel.catalogue.tracks.track_store import TRACKS_SETTING, TrackStore, is_object_address, open_tracks
+from wordreel.catalogue.tracks import TRACKS_SETTING, WRITERS, TrackStore, is_object_address, open_tracks
 from wordreel.errors import LibraryError, NextStep
 from wordreel.progress import Progress, ProgressCallback
 

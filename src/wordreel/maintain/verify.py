@@ -15,7 +15,7 @@ from wordreel.catalogue.paths import from_blob, is_imported
 from wordreel.catalogue.records import FileStamp, TrackRow
 from wordreel.catalogue.remove import missing_files
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.tracks.track_files import IMPORTED_FINGERPRINT, decode
+from wordreel.catalogue.tracks import IMPORTED_FINGERPRINT, decode
 from wordreel.embed.embedding_cache import EmbeddingCache, caches, read_manifest
 from wordreel.errors import LibraryError, WordreelError
 from wordreel.experts import registry

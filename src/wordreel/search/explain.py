@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wordreel.catalogue.file_conditions import MomentRow, required_moments
+from wordreel.catalogue.files import MomentRow, required_moments
 from wordreel.catalogue.records import StoredClip
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import tracks_of_all

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypedDict, get_args
 
-from wordreel.catalogue.file_conditions import (
+from wordreel.catalogue.files import (
     SEEN_MOMENTS,
     TAGGED_MOMENTS,
     FileConditions,

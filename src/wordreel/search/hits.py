@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from wordreel.errors import WordreelError
 
 if TYPE_CHECKING:
-    from wordreel.catalogue.file_conditions import FileKind, FileRecord
+    from wordreel.catalogue.files import FileKind, FileRecord
     from wordreel.catalogue.passes import Pass
     from wordreel.catalogue.records import StoredClip
     from wordreel.search.scoring import Note

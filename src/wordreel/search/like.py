@@ -22,7 +22,7 @@ from wordreel.search.video_query import VideoQuery
 from wordreel.types import Bool, Float32, Int64
 
 if TYPE_CHECKING:
-    from wordreel.catalogue.file_conditions import FileRecord
+    from wordreel.catalogue.files import FileRecord
     from wordreel.search.searcher import Searcher
 
 AT_ONCE = 256  # clips of the query searched for together

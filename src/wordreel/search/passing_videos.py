@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.catalogue.file_conditions import (
+from wordreel.catalogue.files import (
     FileConditions,
     FileRecord,
     first_files,

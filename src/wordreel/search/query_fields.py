@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from wordreel.catalogue.file_conditions import SqlCondition
+from wordreel.catalogue.files import SqlCondition
 
 SearchNorm = Literal["auto", "none", "gc", "csls", "is", "dis", "cent", "nnn", "sinkhorn"]
 AUTO: SearchNorm = "auto"

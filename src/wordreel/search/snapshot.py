@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from wordreel.catalogue.file_conditions import FileConditions, first_files
+from wordreel.catalogue.files import FileConditions, first_files
 from wordreel.catalogue.paths import VERIFY
 from wordreel.catalogue.records import StoredClip
 from wordreel.catalogue.store import LibraryStore

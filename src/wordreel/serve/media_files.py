@@ -16,7 +16,7 @@ from starlette.responses import FileResponse
 from starlette.staticfiles import NotModifiedResponse
 from starlette.types import Receive, Scope, Send
 
-from wordreel.catalogue.listing import files_of
+from wordreel.catalogue.files import files_of
 from wordreel.catalogue.paths import is_imported
 from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore

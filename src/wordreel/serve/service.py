@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from wordreel.banks.search_index import index_is_stale
-from wordreel.catalogue.jobs import DONE, THOROUGH, Job, last_ended_job, unfinished_jobs
+from wordreel.catalogue.jobs import DONE, THOROUGH, Job, last_ended_job, unfinished_jobs, upload_names
 from wordreel.catalogue.passes import waiting_files
 from wordreel.catalogue.records import Video
-from wordreel.catalogue.uploads import upload_names
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.errors import WordreelError
 from wordreel.experts.faces import SFaceExpert

@@ -16,8 +16,8 @@ from typing import Protocol
 
 import anyio.to_thread
 
+from wordreel.catalogue.jobs import delete_upload_name, save_upload_name
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.uploads import delete_upload_name, save_upload_name
 from wordreel.errors import MediaError
 from wordreel.media.types import MediaInfo
 from wordreel.serve.display import safe_name

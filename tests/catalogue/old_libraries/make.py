@@ -51,9 +51,12 @@ def fill(store: LibraryStore, films: Path) -> None:
         captions.put_captions(store.catalogue, content, "films", "train", [("a green meadow", None, None)])
         store.catalogue.run("INSERT INTO settings VALUES ('model', 'bridge')")
     try:
-        from wordreel.catalogue import jobs, uploads
+        from wordreel.catalogue import jobs
     except ImportError:
         return
+    uploads = jobs
+    if not hasattr(jobs, "save_upload_name"):
+        from wordreel.catalogue import uploads
     jobs.add_job(store, "add", "add films", {"paths": [str(films)]})
     uploads.save_upload_name(store, content, "my meadow.mp4")
 

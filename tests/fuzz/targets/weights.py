@@ -16,7 +16,7 @@ import numpy as np
 from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import mutate_bytes, mutate_pickle, mutate_safetensors
 
-from wordreel.catalogue.tracks.track_files import decode_named, encode
+from wordreel.catalogue.tracks import TrackFiles, encode
 from wordreel.experts.appearance import FORMAT, HEAD, KEY, AppearanceFile
 from wordreel.hubness import make_method
 from wordreel.hubness.state_file import load_state, read_extra, save_state
@@ -199,13 +199,11 @@ def _state(path: Path) -> None:
 
 
 def _track(path: Path) -> None:
-    class Folder:
-        address = "here"
-
+    class Folder(TrackFiles):
         def read(self, digest: str) -> bytes:
             return path.read_bytes()
 
-    track = decode_named(Folder(), "0")
+    track = Folder(path.parent).load("0")
     if track.values.ndim != 2 or track.times.shape != (len(track.values), 2):
         raise Broken(f"a track of {track.values.shape} values and {track.times.shape} times")
 

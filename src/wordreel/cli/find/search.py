@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wordreel.catalogue.file_conditions import passing_contents
+from wordreel.catalogue.files import passing_contents
 from wordreel.cli.console.common import (
     IndexOption,
     JsonOption,

@@ -13,8 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from starlette.datastructures import UploadFile
 from starlette.responses import StreamingResponse
 
-from wordreel.catalogue.jobs import Job
-from wordreel.catalogue.uploads import upload_names
+from wordreel.catalogue.jobs import Job, upload_names
 from wordreel.serve.display import display_path
 from wordreel.serve.folders import allowed_path, list_folder
 from wordreel.serve.problems import Problem, read_only

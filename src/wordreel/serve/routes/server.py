@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from wordreel import __version__
-from wordreel.catalogue.listing import count_videos
+from wordreel.catalogue.files import count_videos
 from wordreel.catalogue.passes import quick_contents
 from wordreel.embed.model_choices import ModelChoice, model_choices
 from wordreel.search.query_fields import SEARCHABLE

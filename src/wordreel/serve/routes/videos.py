@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from wordreel.catalogue.listing import ListedVideo, files_of, list_videos
+from wordreel.catalogue.files import ListedVideo, files_of, list_videos
 from wordreel.catalogue.paths import is_imported
 from wordreel.ingest.scan import resolves_within
 from wordreel.search.caption import rank_captions as rank

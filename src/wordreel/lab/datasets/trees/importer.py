@@ -19,14 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-from wordreel.catalogue.captions import Line, put_captions, same_captions
+from wordreel.catalogue.captions import Line, NamedContents, put_captions, same_captions
 from wordreel.catalogue.clips import FEATURES, cut_clips
-from wordreel.catalogue.named_contents import NamedContents
 from wordreel.catalogue.paths import imported_path
 from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.remove import drop_tracks
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.tracks.track_files import IMPORTED_FINGERPRINT, StagedTrack
+from wordreel.catalogue.tracks import IMPORTED_FINGERPRINT, StagedTrack
 from wordreel.errors import DatasetError, NextStep, UnsafePickle
 from wordreel.ingest.extract import ExpertResult
 from wordreel.ingest.file_processor import missing_experts

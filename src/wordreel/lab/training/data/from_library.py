@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wordreel.catalogue.named_contents import NamedContents
+from wordreel.catalogue.captions import NamedContents
 from wordreel.catalogue.passes import is_quick_track
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, TrainingError

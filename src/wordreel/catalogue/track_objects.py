@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from wordreel.catalogue.tracks.track_files import SUFFIX, WRITERS, StagedTrack, decode_named, encode
+from wordreel.catalogue.tracks import SUFFIX, StagedTrack, TrackStore, encode
 from wordreel.errors import LibraryError, NextStep
 from wordreel.types import Track
 
@@ -18,12 +17,14 @@ PROTOCOLS = ("s3", "gs", "abfs", "az", "file", "memory")
 """Stores that wordreel opens. An allow-list: fsspec's others fetch from the web or run programs."""
 
 
-class TrackObjects:
+class TrackObjects(TrackStore):
     """Tracks as objects, which appear whole under their final names: there is nothing to commit.
 
     A killed writer leaves objects that the catalogue does not name; the next writer sweeps them. Options and
     credentials come from fsspec's own configuration and the environment.
     """
+
+    checked = True  # others may be able to write there
 
     def __init__(self, address: str) -> None:
         protocol, _, prefix = address.partition("://")
@@ -52,17 +53,6 @@ class TrackObjects:
         self.put(digest, data)
         return StagedTrack(digest)
 
-    def stage_all(self, tracks: Sequence[Track]) -> list[StagedTrack]:
-        """Upload tracks side by side."""
-        with ThreadPoolExecutor(WRITERS) as pool:
-            return list(pool.map(self.stage, tracks))
-
-    def commit(self, staged: StagedTrack) -> None:
-        """Nothing is left to do."""
-
-    def commit_all(self, staged: Sequence[StagedTrack]) -> None:
-        """Nothing is left to do."""
-
     def put(self, digest: str, data: bytes) -> None:
         """Write the bytes of a track."""
         path = self._path(digest)
@@ -79,10 +69,6 @@ class TrackObjects:
         """Return the bytes of a track, unchecked; raise FileNotFoundError if there are none."""
         return bytes(self._ask(lambda: self._files.cat_file(self._path(digest))))
 
-    def load(self, digest: str) -> Track:
-        """Return a track; raise a LibraryError if it is missing or damaged."""
-        return decode_named(self, digest, check=True)  # others may be able to write there
-
     def remove_all(self, digests: Iterable[str]) -> None:
         """Delete these tracks."""
         for path in map(self._path, digests):
@@ -93,16 +79,6 @@ class TrackObjects:
         """Yield the hash in every track's name, in order."""
         names = (path.rpartition("/")[2] for path in self._sizes())
         yield from sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
-
-    def strays(self) -> list[str]:
-        """Nothing is ever written under a temporary name."""
-        return []
-
-    def remove_strays(self, names: Iterable[str]) -> None:
-        """Nothing is ever written under a temporary name."""
-
-    def clear_staging(self) -> None:
-        """Nothing is ever written under a temporary name."""
 
     def bytes(self) -> int:
         """Return the size of all tracks."""

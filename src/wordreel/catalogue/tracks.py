@@ -1,15 +1,18 @@
-"""The bytes of tracks, and track files: `tracks/ab/<sha256>.safetensors`, named after their own bytes."""
+"""Tracks as content-addressed files: `tracks/ab/<sha256>.safetensors`, named after their own bytes.
+
+They are in the library's folder, or in an object store (`track_objects`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +24,7 @@ from wordreel.util.atomic import atomic_write, make_dir, sync_dir, write_and_syn
 SUFFIX = ".safetensors"
 STAGING = "passing"
 WRITERS = 16  # threads that wait for the disk
+TRACKS_SETTING = "tracks"  # of a library: the address of its tracks, where they are not in its folder
 IMPORTED_FINGERPRINT = "imported:"  # prefix of the fingerprints of tracks computed elsewhere
 
 
@@ -58,34 +62,6 @@ def decode(data: bytes) -> Track:
     return Track(parts["values"].astype(np.float32, copy=False), parts["times"], words)
 
 
-class ReadsTracks(Protocol):
-    """The part of a track store that `decode_named` needs."""
-
-    @property
-    def address(self) -> str:
-        """Return where the tracks are."""
-
-    def read(self, digest: str) -> bytes:
-        """Return the bytes of a track, unchecked."""
-
-
-def decode_named(tracks: ReadsTracks, digest: str, check: bool = False) -> Track:
-    """Return the track of this name.
-
-    Raise a LibraryError if it is missing or damaged, or, with `check`, another one.
-    """
-    name = f"the track {digest} in {tracks.address}"
-    try:
-        data = tracks.read(digest)
-        if check and hashlib.sha256(data).hexdigest() != digest:
-            raise ValueError("its bytes are not those it is named after")
-        return decode(data)
-    except FileNotFoundError as error:
-        raise LibraryError(f"{name} is missing", REPAIR) from error
-    except Exception as error:
-        raise LibraryError(f"{name} cannot be read ({error})", REPAIR) from error
-
-
 @dataclass(frozen=True)
 class StagedTrack:
     """A track that is written and not yet committed; without a temporary file where objects appear whole."""
@@ -94,17 +70,85 @@ class StagedTrack:
     temporary: Path | None = None
 
 
-class TrackFiles:
+class TrackStore(ABC):
+    """Tracks named after their own bytes.
+
+    Any thread of any process may stage, and read what is committed; the rest is for the one writer.
+    """
+
+    address: str  # a folder, or such as `s3://bucket/tracks`; `open_tracks` opens it anywhere
+    checked = False  # whether tracks are compared with their names when they are loaded
+
+    @abstractmethod
+    def stage(self, track: Track) -> StagedTrack:
+        """Write a track; nobody reads it before it is committed."""
+
+    @abstractmethod
+    def put(self, digest: str, data: bytes) -> None:
+        """Write a track under its name at once, whole or not at all."""
+
+    @abstractmethod
+    def exists(self, digest: str) -> bool:
+        """Return whether there is a track of this name."""
+
+    @abstractmethod
+    def read(self, digest: str) -> bytes:
+        """Return the bytes of a track, unchecked; FileNotFoundError if there are none."""
+
+    @abstractmethod
+    def remove_all(self, digests: Iterable[str]) -> None:
+        """Delete tracks, durably."""
+
+    @abstractmethod
+    def all(self) -> Iterator[str]:
+        """Yield the name of every track, in order."""
+
+    @abstractmethod
+    def bytes(self) -> int:
+        """Return the size of all tracks."""
+
+    def load(self, digest: str) -> Track:
+        """Return a track; a LibraryError if it is missing or damaged."""
+        name = f"the track {digest} in {self.address}"
+        try:
+            data = self.read(digest)
+            if self.checked and hashlib.sha256(data).hexdigest() != digest:
+                raise ValueError("its bytes are not those it is named after")
+            return decode(data)
+        except FileNotFoundError as error:
+            raise LibraryError(f"{name} is missing", REPAIR) from error
+        except Exception as error:
+            raise LibraryError(f"{name} cannot be read ({error})", REPAIR) from error
+
+    def stage_all(self, tracks: Sequence[Track]) -> list[StagedTrack]:
+        """Stage many tracks in parallel: a disk syncs many files in about the time of one."""
+        with ThreadPoolExecutor(WRITERS) as pool:
+            return list(pool.map(self.stage, tracks))
+
+    def commit(self, staged: StagedTrack) -> None:
+        """Make a staged track readable under its name; the catalogue may point at it afterwards."""
+        self.commit_all([staged])
+
+    def commit_all(self, staged: Sequence[StagedTrack]) -> None:  # noqa: B027
+        """Commit many staged tracks; nothing is left to do where they appear whole."""
+
+    def strays(self) -> list[str]:
+        """Return the files left behind by writers that were killed."""
+        return []
+
+    def remove_strays(self, names: Iterable[str]) -> None:  # noqa: B027
+        """Delete files left behind by writers that were killed."""
+
+    def clear_staging(self) -> None:  # noqa: B027
+        """Delete what is staged and not committed, and flush that committed tracks have left."""
+
+
+class TrackFiles(TrackStore):
     """The `tracks` folder. `stage` may be called from any thread, everything else only by the one writer."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root, self.address = root, str(root)
         self.staging = root / STAGING
-
-    @property
-    def address(self) -> str:
-        """Return the folder."""
-        return str(self.root)
 
     def path(self, digest: str) -> Path:
         """Return the file of a track."""
@@ -123,15 +167,6 @@ class TrackFiles:
                 temporary.unlink()
             raise disk_error(self.root, error) from error
         return StagedTrack(hashlib.sha256(data).hexdigest(), temporary)
-
-    def commit(self, staged: StagedTrack) -> None:
-        """Move a staged track to its final name; the catalogue may point at it afterwards."""
-        self.commit_all([staged])
-
-    def stage_all(self, tracks: Sequence[Track]) -> list[StagedTrack]:
-        """Stage many tracks in parallel: a disk syncs many files in about the time of one."""
-        with ThreadPoolExecutor(WRITERS) as pool:
-            return list(pool.map(self.stage, tracks))
 
     def commit_all(self, staged: Sequence[StagedTrack]) -> None:
         """Commit many staged tracks and sync each folder once."""
@@ -163,10 +198,6 @@ class TrackFiles:
         """Return the bytes of a track, unchecked; raise FileNotFoundError if there are none."""
         return self.path(digest).read_bytes()
 
-    def load(self, digest: str) -> Track:
-        """Return a track; raise a LibraryError if it is missing or damaged."""
-        return decode_named(self, digest)
-
     def remove_all(self, digests: Iterable[str]) -> None:
         """Delete tracks, durably: one that came back after a power cut would be used by nothing."""
         folders = set()
@@ -188,7 +219,7 @@ class TrackFiles:
             )
 
     def strays(self) -> list[str]:
-        """Files left behind by writers that were killed."""
+        """Return the files left behind by writers that were killed."""
         misnamed = (
             p for folder in self.root.glob("??") for p in folder.iterdir() if not p.name.endswith(SUFFIX)
         )
@@ -226,3 +257,24 @@ def _sync_all(folders: set[Path]) -> None:
         return
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(sync_dir, folders))
+
+
+def is_object_address(address: str) -> bool:
+    """Return whether an address is of an object store."""
+    return "://" in address
+
+
+def open_tracks(address: str) -> TrackStore:
+    """Return the tracks at an address.
+
+    Args:
+        address: A folder, or `s3://bucket/prefix` and the like.
+
+    Raises:
+        LibraryError: The address is of no store that wordreel uses, or its package is not installed.
+    """
+    if not is_object_address(address):
+        return TrackFiles(Path(address))
+    from wordreel.catalogue.track_objects import TrackObjects
+
+    return TrackObjects(address)

@@ -1,1 +1,0 @@
-"""Tracks as content-addressed files, in the library's folder or an object store."""

@@ -164,7 +164,7 @@ def run_job(bench: Bench, job: Job) -> dict[str, Any]:
     recipe = recipe_of(bench, job)
     session = Session(recipe, bench.material(recipe), bench.device, World())
     with tempfile.TemporaryDirectory(prefix="run-", dir=bench.scratch) as folder:
-        result = Run(session, Path(folder), job.row.name, None, None, 0).run()
+        result = Run(session, Path(folder), job.row.name).run()
         _load(session, result)
     found: dict[str, Any] = {
         "row": job.row.name,

@@ -122,6 +122,7 @@ def left_behind(folder):
     found["log.csv"] = [[row[place] for place in kept] for row in table]
     with safe_open(folder / "state.safetensors", "pt") as state:
         facts = json.loads(state.metadata()["wordreel"])
+        facts |= facts.pop("run")
         found["state"] = {name: state.get_tensor(name).numpy().tobytes() for name in state.keys()}  # noqa: SIM118
     facts["history"] = found["history"]
     found["facts"] = {k: v for k, v in facts.items() if k not in TIMING}

@@ -148,7 +148,7 @@ def rewritten(folder, change):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    (lambda facts, held: facts.pop("history"), "damaged"),
+    (lambda facts, held: facts["run"].pop("history"), "damaged"),
     (lambda facts, held: facts.update(step="x"), "damaged"),
     (lambda facts, held: facts.update(format=99), "another version"),
     (lambda facts, held: held.pop("optimiser.0.exp_avg"), "damaged"),

@@ -14,6 +14,7 @@ from tests.lab.training.toys import toy_data, toy_recipe  # noqa: E402
 
 from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.lab.models.checkpoint import load_module, read_facts  # noqa: E402
+from wordreel.lab.training import loop  # noqa: E402
 from wordreel.lab.training.loop import train  # noqa: E402
 from wordreel.lab.training.training_data import TrainingData  # noqa: E402
 
@@ -90,7 +91,7 @@ class Stop(Exception):
 @pytest.mark.parametrize("model", ["mmt", "ce"])
 @pytest.mark.parametrize("kind", ["adam", "ranger"])
 @pytest.mark.parametrize("at", [2, 4, 7])
-def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path, model, kind, at):
+def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path, monkeypatch, model, kind, at):
     recipe = toy_recipe(model, epochs=4, patience=0)
     recipe = replace(recipe, optimiser=replace(recipe.optimiser, kind=kind))
     held = toy_data(recipe.model)
@@ -100,15 +101,9 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path, model, kind, at):
         if now.done >= at:
             raise Stop
 
-    import wordreel.lab.training.progress as telling
-
-    due = telling.StepTimer.report_due
-    telling.StepTimer.report_due = lambda self, every=1.0: True
-    try:
-        with pytest.raises(Stop):
-            train(recipe, held, tmp_path / "cut", device="cpu", on_progress=stop, save_steps=1)
-    finally:
-        telling.StepTimer.report_due = due
+    monkeypatch.setattr(loop, "REPORT_EVERY", 0.0)
+    with pytest.raises(Stop):
+        train(recipe, held, tmp_path / "cut", device="cpu", on_progress=stop, save_steps=1)
     result = train(recipe, held, tmp_path / "cut", device="cpu", resume=True)
     assert same(weights(whole.last), weights(result.last))
     assert (whole.best / "model.safetensors").read_bytes() == (result.best / "model.safetensors").read_bytes()

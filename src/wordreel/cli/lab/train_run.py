@@ -16,10 +16,9 @@ from wordreel.cli.lab.train_options import EncodingOptions, RecipeOptions, RunOp
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.training import recipe as recipes
 from wordreel.lab.training.interrupt import TrainingInterrupted
-from wordreel.lab.training.loop import TrainResult, pick_device, train
+from wordreel.lab.training.loop import TrainCallback, TrainProgress, TrainResult, pick_device, train
 from wordreel.lab.training.open_data import DataSource
 from wordreel.lab.training.pack_file import load_pack, save_pack
-from wordreel.lab.training.progress import TrainCallback, TrainProgress
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.run_lock import check_writable
 from wordreel.lab.training.state import FILE
@@ -192,7 +191,6 @@ def progress_printer() -> TrainCallback:
 def progress_line(now: TrainProgress) -> str:
     """Return one line about a run.
 
-    >>> from wordreel.lab.training.progress import TrainProgress
     >>> progress_line(TrainProgress("training", 120, 2400, epoch=3, epochs=60, loss=0.4119, recall=23.08,
     ...                             steps_per_second=108.6, seconds_left=21))
     'epoch 3/60 · step 120/2400 · loss 0.412 · R@geo 23.1 · 109 steps/s · 0:21 left'

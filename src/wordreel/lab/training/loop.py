@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,40 @@ from wordreel.lab.training.interrupt import StopRequest, TrainingInterrupted, st
 from wordreel.lab.training.logs import LogRow, draw_curves, write_logs
 from wordreel.lab.training.lr_schedules import lr_factor
 from wordreel.lab.training.measure import ValidationMetrics
-from wordreel.lab.training.progress import StepTimer, TrainCallback, TrainProgress
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.run_lock import run_lock
 from wordreel.lab.training.session import Session
 from wordreel.lab.training.state import SavedState, differences, read_state, save_state
 from wordreel.lab.training.training_data import TrainingData
+from wordreel.progress import Progress
 from wordreel.util.atomic import make_dir
 
+REPORT_EVERY = 1.0  # seconds
+ADVICE = "lower optimiser.lr, set optimiser.clip, or train in float32 (run.precision)"
+
+
+@dataclass(frozen=True)
+class TrainProgress(Progress):
+    """`done` and `total` count steps.
+
+    `loss` is the mean of the current epoch so far; `recall` is the geometric mean of R@1, R@5 and R@10 (text
+    to video) in the last validation, None before the first. Speed is that of this session, validation
+    and saving included.
+    """
+
+    epoch: int = 0
+    epochs: int = 0
+    loss: float = 0.0
+    recall: float | None = None
+    steps_per_second: float = 0.0
+    seconds_left: float = float("inf")
+
+    @property
+    def epoch_ended(self) -> bool:
+        return self.total is not None and self.done * self.epochs == self.epoch * self.total
+
+
+TrainCallback = Callable[[TrainProgress], None]
 EpochCallback = Callable[[LogRow], None]
 
 
@@ -106,7 +132,7 @@ def train(
 
 
 def pick_device(device: str | torch.device | None) -> torch.device:
-    """The named device, or a GPU where there is one."""
+    """Return the named device, or a GPU where there is one."""
     if device is None or str(device) == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -115,13 +141,28 @@ def pick_device(device: str | torch.device | None) -> torch.device:
         raise TrainingError(f"there is no device {device!r}; say cpu, cuda, cuda:1 or auto") from None
     if picked.type not in ("cpu", "cuda"):
         raise TrainingError(f"training runs on cpu or cuda, not on {picked.type}; say --device cpu")
-    if picked.type == "cuda" and not torch.cuda.is_available():
+    if picked.type == "cpu":
+        return picked
+    if not torch.cuda.is_available():
         raise TrainingError("there is no CUDA device here; train with --device cpu")
-    if picked.index is not None and picked.type == "cuda" and picked.index >= torch.cuda.device_count():
-        raise TrainingError(f"there is no {picked} here, the last is cuda:{torch.cuda.device_count() - 1}")
-    if str(picked) == "cuda":
-        return torch.device("cuda", torch.cuda.current_device())
-    return picked
+    count = torch.cuda.device_count()
+    if picked.index is not None and picked.index >= count:
+        raise TrainingError(f"there is no {picked} here, the last is cuda:{count - 1}")
+    return torch.device("cuda", torch.cuda.current_device() if picked.index is None else picked.index)
+
+
+@dataclass
+class RunState:
+    """What is saved of a run beside its weights. `total` and `counted` are of the losses of this epoch."""
+
+    step: int = 0
+    total: float = 0.0
+    counted: int = 0
+    history: list[LogRow] = field(default_factory=list)
+    seconds: float = 0.0  # of earlier sessions
+    best_epoch: int = -1
+    best_score: float = -math.inf
+    best_figures: ValidationMetrics | None = None
 
 
 class Run:
@@ -132,24 +173,20 @@ class Run:
         session: Session,
         folder: Path,
         name: str,
-        on_progress: TrainCallback | None,
-        on_epoch: EpochCallback | None,
-        save_steps: int,
+        on_progress: TrainCallback | None = None,
+        on_epoch: EpochCallback | None = None,
+        save_steps: int = 0,
         stop: StopRequest | None = None,
     ) -> None:
         self.session, self.folder, self.name = session, folder, name
         self.on_progress, self.on_epoch, self.save_steps = on_progress, on_epoch, save_steps
-        self.stop = stop or StopRequest()
-        self.step, self.total, self.counted = 0, 0.0, 0  # total and counted: losses of this epoch
-        self.history: list[LogRow] = []
-        self.best_epoch, self.best_score = -1, -math.inf
-        self.best_figures: ValidationMetrics | None = None
-        self.best_state: dict[str, Tensor] | None = None  # not yet on disk
-        self.saved, self.saved_step = time.perf_counter(), -1
-        self.first_step = 0  # of this session
-        self.spent = 0.0  # seconds of earlier sessions
-
-    # Resuming
+        self.stop, self.settings = stop or StopRequest(), session.recipe.run
+        self.state = RunState()
+        self.best_weights: dict[str, Tensor] | None = None  # not yet on disk
+        self.steps_of_epoch = session.steps_of_epoch()
+        self.total_steps = self.steps_of_epoch * self.settings.epochs
+        self.started = self.saved = time.perf_counter()
+        self.first_step, self.saved_step, self.reported = 0, -1, 0.0
 
     def resume(self, saved: SavedState) -> None:
         """Continue from a saved state.
@@ -157,217 +194,189 @@ class Run:
         Raises:
             TrainingError: It is of another recipe, or of other data.
         """
-        facts, session = saved.facts, self.session
-        mine = session.identity()
-        changed = differences(facts["recipe"], mine["recipe"])
-        if changed:
+        identity, session = self.session.identity(), self.session
+        if changed := differences(saved.facts["recipe"], identity["recipe"]):
             raise TrainingError(
                 f"{self.folder} was started with another recipe ({', '.join(changed)}); use the same one, or "
                 "another --out"
             )
-        if facts["data"] != mine["data"]:
+        if saved.facts["data"] != identity["data"]:
             raise TrainingError(
                 f"{self.folder} was started with other data; use the same data, or another --out"
             )
         saved.load_into(session.module, session.optimiser, session.scaler)
-        self.step, self.total, self.counted = facts["step"], facts["total"], facts["counted"]
-        self.saved_step = self.first_step = self.step
-        self.history, self.spent = facts["history"], facts["seconds"]
-        self.best_epoch, self.best_score = facts["best_epoch"], facts["best_score"]
-        self.best_figures = (
-            ValidationMetrics.from_json(facts["best_figures"]) if facts["best_figures"] else None
-        )
+        facts = saved.facts["run"]
+        figures = facts["best_figures"] and ValidationMetrics.from_json(facts["best_figures"])
+        self.state = RunState(**{**facts, "best_figures": figures})
+        self.saved_step = self.first_step = self.state.step
 
-    def save_state(self) -> None:
+    def save(self) -> None:
         """Write the best model, then the state that refers to it: a kill between them repeats some steps."""
         session = self.session
         if session.world.is_main_process:
             self._write_best()
-            facts = {
-                **session.identity(),
-                "step": self.step,
-                "total": self.total,
-                "counted": self.counted,
-                "history": self.history,
-                "seconds": self.spent + time.perf_counter() - self.timer.started,
-                "best_epoch": self.best_epoch,
-                "best_score": self.best_score,
-                "best_figures": self.best_figures.to_json() if self.best_figures else None,
-            }
+            facts = {**session.identity(), "run": {**asdict(self.state), "seconds": self._seconds()}}
             save_state(self.folder, session.module, session.optimiser, session.scaler, facts)
-        self.saved, self.saved_step = time.perf_counter(), self.step
-
-    # Running
+        self.saved, self.saved_step = time.perf_counter(), self.state.step
 
     def run(self) -> TrainResult:
-        session, settings = self.session, self.session.recipe.run
-        each = session.steps_of_epoch()
-        self.total_steps = each * settings.epochs
-        self.timer = StepTimer(self.total_steps)
-        if session.world.is_main_process:
+        """Train to the end."""
+        if self.session.world.is_main_process:
             make_dir(self.folder)
-        for epoch in range(self.step // each, settings.epochs):
+        for epoch in range(self.state.step // self.steps_of_epoch, self.settings.epochs):
             if self._out_of_patience():
                 break
-            self._epoch(epoch, each)
+            self._epoch(epoch)
         return self._finish()
 
-    def _epoch(self, number: int, each: int) -> None:
-        losses: list[Tensor] = []
-        started, first = time.perf_counter(), self.step
-        for batch in self.session.batches(number, self.step - number * each):
-            scale = lr_factor(self.session.recipe.schedule, self.step, self.total_steps, each)
-            losses.append(self.session.step(batch, self.step, scale))
-            self.step += 1
-            self.timer.steps += 1
-            ended = self.step == (number + 1) * each
-            due = self.save_steps and self.step % self.save_steps == 0
-            if self.on_progress and not ended and self.timer.report_due():
+    def _epoch(self, number: int) -> None:
+        state, losses = self.state, list[Tensor]()
+        started, first = time.perf_counter(), state.step
+        for batch in self.session.batches(number, first - number * self.steps_of_epoch):
+            losses.append(self.session.step(batch, state.step, self._lr_factor(state.step)))
+            state.step += 1
+            if state.step == (number + 1) * self.steps_of_epoch:
+                break
+            report = self.on_progress is not None and time.perf_counter() - self.reported > REPORT_EVERY
+            save = self._save_due()
+            if report or save or len(losses) >= 1000:
                 self._count(losses)
-                self._report(number, each)
-            if not ended and (due or self._save_due() or self.stop.requested):
-                self._count(losses)
-                self.save_state()
+            if report:
+                self._report(number)
+            if save:
+                self.save()
                 self._check_stop()
-            if len(losses) >= 1000:
-                self._count(losses)
         self._count(losses)
         seconds = time.perf_counter() - started
         row: LogRow = {
             "epoch": number + 1,
-            "step": self.step,
-            "loss": self.total / max(1, self.counted),
-            "lr": self.session.recipe.optimiser.lr
-            * lr_factor(self.session.recipe.schedule, self.step - 1, self.total_steps, each),
+            "step": state.step,
+            "loss": self._mean_loss(),
+            "lr": self.session.recipe.optimiser.lr * self._lr_factor(state.step - 1),
             "seconds": round(seconds, 3),
-            "steps_per_second": round((self.step - first) / max(seconds, 1e-9), 3),
+            "steps_per_second": round((state.step - first) / max(seconds, 1e-9), 3),
             **self.session.source.epoch_figures(),
+            **self._measure(number + 1),
         }
-        self.total, self.counted = 0.0, 0
-        self._measure(number + 1, row)
-        self.history.append(row)
+        state.history.append(row)
         if self.session.world.is_main_process:
-            write_logs(self.folder, self.history)
-        if self.on_progress:
-            self._report(number, each, row["loss"])
-        last = number + 1 == self.session.recipe.run.epochs
-        due = self.save_steps and self.step % self.save_steps == 0
-        if last or due or self._save_due() or self.stop.requested:
-            self.save_state()
+            write_logs(self.folder, state.history)
+        self._report(number)
+        state.total, state.counted = 0.0, 0
+        last = number + 1 == self.settings.epochs
+        if last or self._save_due():
+            self.save()
         if self.on_epoch:
             self.on_epoch(row)
         if not last:
             self._check_stop()
 
-    def _measure(self, epoch: int, row: LogRow) -> None:
-        settings = self.session.recipe.run
-        if not self.session.weights_finite():
-            raise TrainingError(self._advice("weights are no longer numbers"))
+    def _measure(self, epoch: int) -> dict[str, float]:
+        """Validate, and remember the best weights."""
+        state, settings, session = self.state, self.settings, self.session
+        if not session.weights_finite():
+            raise TrainingError(f"weights are no longer numbers near step {state.step}; {ADVICE}")
         wanted = epoch % settings.validate_every == 0 or epoch == settings.epochs
-        figures = None
-        if wanted and self.session.world.is_main_process:
-            figures = self.session.measure()
-        if figures is not None:
-            row |= figures.row()
-        select = settings.select
-        score = -math.inf if figures is None else figures.score(select)
-        score = self.session.world.broadcast(score, self.session.device)
-        last = select == "last" or not self.session.has_validation
-        if last or (score > -math.inf and score >= self.best_score):
-            self.best_epoch, self.best_score, self.best_figures = epoch, score, figures
-            if not last:
-                self.best_state = self.session.copied_state()
+        figures = session.measure() if wanted and session.world.is_main_process else None
+        score = -math.inf if figures is None else figures.score(settings.select)
+        score = session.world.broadcast(score, session.device)
+        if self._last_is_best() or (score > -math.inf and score >= state.best_score):
+            state.best_epoch, state.best_score, state.best_figures = epoch, score, figures
+            if not self._last_is_best():
+                self.best_weights = session.copied_state()
+        return {} if figures is None else figures.row()
+
+    def _last_is_best(self) -> bool:
+        return self.settings.select == "last" or not self.session.has_validation
 
     def _out_of_patience(self) -> bool:
         """Whether the best epoch is too long ago."""
-        patience = self.session.recipe.run.patience
-        return bool(patience) and len(self.history) - self.best_epoch >= patience > 0 and self.best_epoch > 0
+        best, patience = self.state.best_epoch, self.settings.patience
+        return best > 0 and 0 < patience <= len(self.state.history) - best
 
     def _save_due(self) -> bool:
-        minutes = self.session.recipe.run.save_minutes
+        if self.stop.requested or (self.save_steps and self.state.step % self.save_steps == 0):
+            return True
+        minutes = self.settings.save_minutes
         return minutes > 0 and time.perf_counter() - self.saved > 60 * minutes
 
     def _count(self, losses: list[Tensor]) -> None:
         for value in torch.stack(losses).tolist() if losses else []:
             if not math.isfinite(value):
-                raise TrainingError(self._advice(f"the loss is {value}"))
-            self.total += value
-            self.counted += 1
+                raise TrainingError(f"the loss is {value} near step {self.state.step}; {ADVICE}")
+            self.state.total += value
+            self.state.counted += 1
         losses.clear()
 
-    def _advice(self, what: str) -> str:
-        return (
-            f"{what} near step {self.step}; lower optimiser.lr, set optimiser.clip, or train in float32 "
-            "(run.precision)"
-        )
+    def _mean_loss(self) -> float:
+        return self.state.total / max(1, self.state.counted)
+
+    def _lr_factor(self, step: int) -> float:
+        return lr_factor(self.session.recipe.schedule, step, self.total_steps, self.steps_of_epoch)
+
+    def _seconds(self) -> float:
+        return self.state.seconds + time.perf_counter() - self.started
 
     def _check_stop(self) -> None:
         """Stop here if a stop was requested; the state has just been saved."""
         if self.stop.requested:
-            raise TrainingInterrupted(f"stopped after step {self.step} of {self.total_steps}")
+            raise TrainingInterrupted(f"stopped after step {self.state.step} of {self.total_steps}")
 
-    def _report(self, epoch: int, each: int, loss: float | None = None) -> None:
+    def _report(self, epoch: int) -> None:
         if self.on_progress is None or not self.session.world.is_main_process:
             return
-        measured = [row["t2v_geometric_mean"] for row in self.history if "t2v_geometric_mean" in row]
-        mean = self.total / max(1, self.counted) if loss is None else loss
+        self.reported = now = time.perf_counter()
+        state, key = self.state, "t2v_geometric_mean"
+        speed = (state.step - self.first_step) / max(now - self.started, 1e-9)
         self.on_progress(
             TrainProgress(
                 "training",
-                self.step,
+                state.step,
                 self.total_steps,
                 epoch=epoch + 1,
-                epochs=self.session.recipe.run.epochs,
-                loss=mean,
-                recall=measured[-1] if measured else None,
-                steps_per_second=self.timer.steps_per_second(),
-                seconds_left=self.timer.seconds_left(self.step),
+                epochs=self.settings.epochs,
+                loss=self._mean_loss(),
+                recall=next((row[key] for row in reversed(state.history) if key in row), None),
+                steps_per_second=speed,
+                seconds_left=(self.total_steps - state.step) / speed if speed else math.inf,
             )
         )
 
-    # The end
-
     def _write_best(self) -> None:
-        if self.best_state is not None:
-            self.session.write(self.folder / "best", self.name, self._about(self.best_epoch), self.best_state)
-            self.best_state = None
+        if self.best_weights is not None:
+            about = self._about(self.state.best_epoch)
+            self.session.write(self.folder / "best", self.name, about, self.best_weights)
+            self.best_weights = None
 
     def _finish(self) -> TrainResult:
-        best, last = self.folder / "best", self.folder / "last"
-        seconds = self.spent + time.perf_counter() - self.timer.started
-        if self.saved_step != self.step:  # patience ended the run: the state must say so
-            self.save_state()
+        state, best, last = self.state, self.folder / "best", self.folder / "last"
+        seconds = self._seconds()
+        if self.saved_step != state.step:  # patience ended the run: the state must say so
+            self.save()
         if self.session.world.is_main_process:
-            about = self._about(len(self.history))
-            self.session.write(last, self.name, about, None)
-            nothing = self.best_epoch < 0  # no epoch, or none that was measured
-            if nothing or self.session.recipe.run.select == "last" or not self.session.has_validation:
-                self.session.write(best, self.name, about, None)
-            write_logs(self.folder, self.history)
-            draw_curves(self.folder, self.history, self.name)
-        score = self.best_score if math.isfinite(self.best_score) else None
-        rates = [row["steps_per_second"] for row in self.history]
+            about = self._about(len(state.history))
+            self.session.write(last, self.name, about)
+            if state.best_epoch < 0 or self._last_is_best():  # below 0: no epoch, or none that was measured
+                self.session.write(best, self.name, about)
+            write_logs(self.folder, state.history)
+            draw_curves(self.folder, state.history, self.name)
+        speeds = [row["steps_per_second"] for row in state.history]
         return TrainResult(
             self.folder,
             best,
             last,
-            max(0, self.best_epoch),
-            score,
-            self.best_figures,
-            tuple(self.history),
+            max(0, state.best_epoch),
+            state.best_score if math.isfinite(state.best_score) else None,
+            state.best_figures,
+            tuple(state.history),
             seconds,
-            sum(rates) / len(rates) if rates else 0.0,
-            self.step - self.first_step,
+            sum(speeds) / max(1, len(speeds)),
+            state.step - self.first_step,
         )
 
     def _about(self, epoch: int) -> dict[str, Any]:
         """Facts stored with a model: nothing that two equal runs would differ in."""
-        about: dict[str, Any] = {
-            "recipe": self.session.recipe.to_json(),
-            **self.session.data_facts(),
-            "epoch": epoch,
-            "seed": self.session.recipe.run.seed,
-        }
-        if self.best_figures is not None and epoch == self.best_epoch:
-            about["validation"] = {**self.session.validation_facts(), **self.best_figures.row()}
+        about = {**self.session.data_facts(), "epoch": epoch, "seed": self.settings.seed}
+        if self.state.best_figures is not None and epoch == self.state.best_epoch:
+            about["validation"] = {**self.session.validation_facts(), **self.state.best_figures.row()}
         return about

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,24 +23,16 @@ BLOCK = 1 << 26  # similarities on the device at once
 
 @dataclass(frozen=True)
 class ValidationMetrics:
-    """Text to video and video to text, on the validation set.
-
-    Where it has several sources, `by_source` are the figures of each, text to video.
-    """
+    """Text to video and video to text, on the validation set."""
 
     t2v: RetrievalMetrics
     v2t: RetrievalMetrics
-    by_source: Mapping[str, RetrievalMetrics] = field(default_factory=dict)
 
     def row(self) -> dict[str, float]:
         """Flat figures for a log."""
-        ways = {"t2v": self.t2v, "v2t": self.v2t}
-        ways |= {f"t2v {source}": figures for source, figures in self.by_source.items()}
+        ways = {"t2v": asdict(self.t2v), "v2t": asdict(self.v2t)}
         return {
-            f"{way}_{key}": value
-            for way, recall in ways.items()
-            for key, value in asdict(recall).items()
-            if key != "queries"
+            f"{way}_{k}": v for way, figures in ways.items() for k, v in figures.items() if k != "queries"
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -49,11 +40,7 @@ class ValidationMetrics:
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> ValidationMetrics:
-        return ValidationMetrics(
-            RetrievalMetrics(**value["t2v"]),
-            RetrievalMetrics(**value["v2t"]),
-            {name: RetrievalMetrics(**figures) for name, figures in value.get("by_source", {}).items()},
-        )
+        return ValidationMetrics(RetrievalMetrics(**value["t2v"]), RetrievalMetrics(**value["v2t"]))
 
     def score(self, select: str) -> float:
         """The figure that chooses the best epoch: the geometric mean of R@1, R@5 and R@10."""

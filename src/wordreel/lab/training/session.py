@@ -155,9 +155,10 @@ class Session:
         return {"recipe": _plain(recipe), "data": self._data_identity}
 
     def data_facts(self) -> dict[str, Any]:
-        """Return what is stored with a model about its data."""
+        """Return what is stored with a model about its recipe and its data."""
         train = self.data.train
-        return {"data": train.name, "videos": len(train), "captions": int(train.counts.sum())}
+        counts = {"videos": len(train), "captions": int(train.counts.sum())}
+        return {"recipe": self.recipe.to_json(), "data": train.name, **counts}
 
     def validation_facts(self) -> dict[str, Any]:
         """Return what is stored with a model about the data of its validation."""
@@ -171,15 +172,16 @@ class Session:
     def copied_state(self) -> dict[str, Tensor]:
         return {name: value.detach().clone() for name, value in self.module.state_dict().items()}
 
-    def write(self, folder: Path, name: str, about: dict[str, Any], state: dict[str, Tensor] | None) -> None:
+    def write(
+        self, folder: Path, name: str, about: dict[str, Any], weights: dict[str, Tensor] | None = None
+    ) -> None:
         """Write a model folder with these weights, or with the present ones."""
-        if state is None:
-            self.source.save(folder, name, about)
-            return
-        now = self.copied_state()
-        self.module.load_state_dict(state)
+        present = self.copied_state() if weights is not None else None
+        if weights is not None:
+            self.module.load_state_dict(weights)
         self.source.save(folder, name, about)
-        self.module.load_state_dict(now)
+        if present is not None:
+            self.module.load_state_dict(present)
 
     def close(self) -> None:
         """End what the session started."""

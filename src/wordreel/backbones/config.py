@@ -97,8 +97,11 @@ Speed = Literal["fast", "medium", "slow"]
 
 @dataclass(frozen=True)
 class NamedBackbone:
-    """One model. `megabytes` are to download; `speed` is that of the image tower on a CPU: with two cores,
-    fast ones see more than ten frames a second, slow ones less than two."""
+    """Describe one model that can be downloaded by its name.
+
+    `megabytes` are to download; `speed` is that of the image tower on a CPU: with two cores, fast ones see
+    more than ten frames a second, slow ones less than two.
+    """
 
     name: str
     title: str

@@ -106,6 +106,7 @@ class InstallPlan:
 
     @property
     def download_bytes(self) -> int:
+        """Return how much is to download."""
         return sum(size for _, size in self.files)
 
     @property
@@ -368,7 +369,7 @@ def copy_backbone(source: Path, out: Path, name: str, precision: Precision) -> d
 
 
 def _described(folder: Path, layout: Layout, name: str) -> BackboneConfig:
-    """The configuration of a model, whose networks have been run."""
+    """Return the configuration of a model, whose networks have been run."""
     transform = read_transform(folder, layout)
     image, text = Tower(folder / layout.vision), Tower(folder / layout.text)
     settings = read_text_settings(folder, layout, text.length, text.masked)

@@ -45,6 +45,7 @@ class Layout:
 
     @property
     def files(self) -> tuple[str, ...]:
+        """Return all files of the model."""
         named = (self.vision, self.text, self.tokenizer, self.preprocessor, self.tokenizer_config,
                  self.config, self.head)  # fmt: skip
         return (*filter(None, named), *self.others)

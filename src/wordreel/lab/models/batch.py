@@ -29,7 +29,7 @@ class ExpertFeatures(NamedTuple):
 
     @property
     def available(self) -> Tensor:
-        """`[b]` bool"""
+        """Return which videos have a real row, `[b]` bool."""
         return self.mask.any(dim=1)
 
 
@@ -86,7 +86,7 @@ def masked_max(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def unit(x: Tensor) -> Tensor:
-    """x / ‖x‖ over the last dimension; zero stays zero."""
+    """Return x / ‖x‖ over the last dimension; zero stays zero."""
     return torch.nn.functional.normalize(x, dim=-1)
 
 
@@ -120,6 +120,6 @@ class JointEmbedding(nn.Module, ABC):
         return self.embed_videos(video), self.embed_queries(text)
 
     def similarities(self, video: VideoFeatures, text: TokenBatch) -> Tensor:
-        """`[q, b]`"""
+        """Return the similarity of every caption with every video, `[q, b]`."""
         videos, queries = self(video, text)
         return similarity(queries, videos)

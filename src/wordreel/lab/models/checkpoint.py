@@ -72,7 +72,7 @@ def save(
 
 
 def digest(state: Mapping[str, Tensor]) -> str:
-    """A hash of every array with its name, type and shape."""
+    """Return a hash of every array with its name, type and shape."""
     digest = hashlib.sha256()
     for key in sorted(state):
         value = state[key]
@@ -82,7 +82,7 @@ def digest(state: Mapping[str, Tensor]) -> str:
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """The description of the model in a folder."""
+    """Return the description of the model in a folder."""
     from safetensors import SafetensorError, safe_open
 
     path = folder / WEIGHTS
@@ -103,7 +103,10 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
 
 def load_module(folder: Path) -> tuple[JointEmbedding, dict[str, Any]]:
-    """The module on the CPU in evaluation mode, and its description. Nothing is unpickled."""
+    """Load the module on the CPU in evaluation mode, and its description.
+
+    Nothing is unpickled.
+    """
     facts = read_facts(folder)
     return _load(folder, facts, lambda: build(from_json(facts["config"]))), facts
 
@@ -187,7 +190,7 @@ class TrainedModel(CheckpointModel):
         return embeddings
 
     def explain(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
-        """The words an expert read in the clip, or the weight that the query gives it."""
+        """Return the words an expert read in the clip, or the weight that the query gives it."""
         explanation: Explanation = {}
         for row, expert in enumerate(self.experts):
             if expert not in tracks or clip_rows(tracks[expert], clip) is None:

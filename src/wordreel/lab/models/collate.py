@@ -30,7 +30,7 @@ class ExpertRows:
 
 
 def clip_rows(track: Track, clip: Clip) -> ExpertRows | None:
-    """The rows that share time with the clip, timed from its start; None if there are none.
+    """Return the rows that share time with the clip, timed from its start; None if there are none.
 
     >>> track = Track(np.eye(2, dtype=np.float32), np.array([[0.0, 2.0], [2.0, 4.0]]))
     >>> clip_rows(track, Clip("", 2.5, 4.0)).times.tolist()
@@ -68,7 +68,7 @@ def collate(
     chance: np.random.Generator | None = None,
     fixed: bool = False,
 ) -> dict[str, ExpertFeatures]:
-    """A batch of videos (expert → rows) as padded tensors, rows cut to each expert's `max_tokens`.
+    """Return a batch of videos (expert → rows) as padded tensors, rows cut to each expert's `max_tokens`.
 
     MMT draws the rows it keeps and pools over all of them first; the others keep the first ones. With `fixed`
     every expert is padded to its `max_tokens`, so that all batches have one shape.

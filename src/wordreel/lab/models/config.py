@@ -204,11 +204,7 @@ def to_json(config: ModelConfig) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any]) -> ModelConfig:
-    """
-    >>> config = MoEEConfig((ExpertConfig("sound", 128),), TextConfig(pool="mean"))
-    >>> from_json(to_json(config)) == config
-    True
-    """
+    """Return a configuration from its plain values."""
     try:
         kind = KINDS[value["kind"]]
         parts = dict(value)

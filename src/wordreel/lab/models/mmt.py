@@ -107,7 +107,7 @@ def time_positions(features: ExpertFeatures, positions: int, timed: bool = True)
 
 
 def shuffled(position_ids: Tensor, mask: Tensor, training: bool) -> Tensor:
-    """Times swapped among an expert's real rows: at random in training, always the same otherwise."""
+    """Swap times among an expert's real rows: at random in training, always the same otherwise."""
     batch, count = position_ids.shape
     if training:
         keys = torch.rand(batch, count, device=position_ids.device)
@@ -144,6 +144,8 @@ class VideoTransformer(nn.Module):
 
 
 class MMT(JointEmbedding):
+    """Multi-modal Transformer: a transformer over the rows of all experts, with their times."""
+
     def __init__(self, config: configs.MMTConfig) -> None:
         super().__init__()
         self.config, self.rows, self.dim = config, config.names, config.dim

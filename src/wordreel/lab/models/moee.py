@@ -25,6 +25,8 @@ from wordreel.lab.models.text.caption_encoder import caption_encoder
 
 
 class MoEE(JointEmbedding):
+    """Mixture of Embedding Experts: one gated embedding per expert, weighted by the caption."""
+
     def __init__(self, config: configs.MoEEConfig) -> None:
         super().__init__()
         self.config, self.rows = config, config.names

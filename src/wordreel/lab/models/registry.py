@@ -69,6 +69,7 @@ def mmt_experts(*names: str, rows: int = 30) -> tuple[ExpertConfig, ...]:
 
 
 def ce(dim: int = 768) -> CEConfig:
+    """Return Collaborative Experts on MSR-VTT."""
     return CEConfig(ce_experts(), OPENAI, dim)
 
 
@@ -82,6 +83,7 @@ def ce_plus() -> CEConfig:
 
 
 def moee() -> MoEEConfig:
+    """Return MoEE on MSR-VTT, as trained by the CE code."""
     limits = {"audio": 17, "ocr": 3, "speech": 32}
     experts = tuple(
         replace(expert, max_tokens=limits.get(expert.name, 0))
@@ -91,11 +93,12 @@ def moee() -> MoEEConfig:
 
 
 def mmt() -> MMTConfig:
+    """Return the Multi-modal Transformer with seven experts."""
     return MMTConfig(mmt_experts(), BERT)
 
 
 def mmt_long() -> MMTConfig:
-    """The two experts of ActivityNet and HowTo100M, 100 seconds and 100 words."""
+    """Return MMT with the two experts of ActivityNet and HowTo100M, 100 seconds and 100 words."""
     return MMTConfig(
         mmt_experts("s3d", "vggish", rows=100), replace(BERT, max_tokens=100), positions=102, types=10
     )

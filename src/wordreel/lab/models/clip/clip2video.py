@@ -99,6 +99,8 @@ STRIDE = 2  # the alignment block's second stream takes every second frame
 
 
 class Clip2Video(VideoTextModel):
+    """CLIP2Video: frames and their differences, and centres that captions and videos share."""
+
     def __init__(self, config: Clip2VideoConfig) -> None:
         super().__init__()
         self.config: Clip2VideoConfig = config

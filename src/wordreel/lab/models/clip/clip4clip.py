@@ -35,6 +35,8 @@ PAIRS = 1024  # caption-video pairs that the tight head scores at a time
 
 
 class Clip4Clip(VideoTextModel):
+    """CLIP4Clip with one of four heads over the embeddings of frames."""
+
     def __init__(self, config: Clip4ClipConfig) -> None:
         super().__init__()
         self.config: Clip4ClipConfig = config
@@ -67,7 +69,10 @@ class Clip4Clip(VideoTextModel):
                 copy_blocks(self.clip.transformer, self.cross.transformer)
 
     def encode_videos(self, frames: FrameBatch) -> Encoded:
-        """A unit vector `[b, dim]`; of the tight head frame embeddings `[b, frames, dim]` and their mask."""
+        """Return a unit vector `[b, dim]`.
+
+        Of the tight head frame embeddings `[b, frames, dim]` and their mask.
+        """
         return self.encode_frames(self.clip.frames(frames.pixels).float(), frames.mask)
 
     def encode_frames(self, frames: Tensor, mask: Tensor) -> Encoded:
@@ -95,7 +100,7 @@ class Clip4Clip(VideoTextModel):
         return torch.cat([self._pairs(some, frames, mask) for some in torch.split(texts, rows)])
 
     def _pairs(self, texts: Tensor, frames: Tensor, mask: Tensor) -> Tensor:
-        """The tight head's logits `[q, b]` of every caption with every video."""
+        """Return the tight head's logits `[q, b]` of every caption with every video."""
         q, b, n = len(texts), len(frames), frames.shape[1]
         first = texts[:, None, None].expand(q, b, 1, -1)
         tokens = torch.cat([first, frames.expand(q, -1, -1, -1)], dim=2).flatten(0, 1)
@@ -125,6 +130,8 @@ class CrossEncoder(nn.Module):
 
 
 class CrossEmbeddings(nn.Module):
+    """Add positions to the tokens of the tight head, with dropout."""
+
     def __init__(self, dim: int, positions: int, dropout: float) -> None:
         super().__init__()
         self.position_embeddings = nn.Embedding(positions, dim)
@@ -136,6 +143,8 @@ class CrossEmbeddings(nn.Module):
 
 
 class CrossPooler(nn.Module):
+    """Read the first token out: LN, Linear and QuickGELU."""
+
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.ln_pool = nn.LayerNorm(dim, EPSILON)
@@ -160,6 +169,6 @@ def additive_mask(real: Tensor, tiles: int = 0) -> Tensor:
 
 
 def copy_blocks(source: Transformer, target: Transformer) -> None:
-    """The first blocks of `source` into all of `target`'s; more blocks than there are stay as they were."""
+    """Copy the first blocks of `source` into all of `target`'s; further blocks stay as they were."""
     for block, copy in zip(source.resblocks, target.resblocks, strict=False):
         copy.load_state_dict(block.state_dict())

@@ -92,7 +92,7 @@ def small_clip(
     vocabulary: int = 49408,
     length: int = 32,
 ) -> ClipConfig:
-    """A CLIP to train from scratch: heads of 64 numbers, both towers of one width and depth.
+    """Return a CLIP to train from scratch: heads of 64 numbers, both towers of one width and depth.
 
     >>> small_clip().vision.heads
     4
@@ -256,7 +256,7 @@ def searchable(config: VideoTextConfig) -> bool:
 
 
 def from_json(value: Mapping[str, Any]) -> VideoTextConfig:
-    """A configuration from its plain values.
+    """Return a configuration from its plain values.
 
     >>> from dataclasses import asdict
     >>> from_json(asdict(Clip4ClipConfig(head="lstm"))) == Clip4ClipConfig(head="lstm")

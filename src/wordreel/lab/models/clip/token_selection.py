@@ -38,7 +38,7 @@ def hard_topk(scores: Tensor, k: int) -> Tensor:
 def perturbed_topk(
     scores: Tensor, k: int, sigma: float = 0.05, *, noise: Tensor, gradient: Gradient = "full"
 ) -> Tensor:
-    """The mean indicators `[n, k, d]` of `scores [n, d]` under `noise [n, samples, d]`."""
+    """Return the mean indicators `[n, k, d]` of `scores [n, d]` under `noise [n, samples, d]`."""
     indicators: Tensor = PerturbedTopK.apply(scores, noise, k, sigma, gradient)  # type: ignore[no-untyped-call]
     return indicators
 

@@ -260,7 +260,7 @@ class ClipTowers(nn.Module):
         return end_states(self.text_tokens(ids), ids)
 
     def scale(self) -> Tensor:
-        """What cosines are multiplied by."""
+        """Return what cosines are multiplied by."""
         return self.logit_scale.exp()
 
     def clamp_logit_scale(self) -> None:
@@ -270,5 +270,5 @@ class ClipTowers(nn.Module):
 
 
 def end_states(tokens: Tensor, ids: Tensor) -> Tensor:
-    """The states `[q, dim]` of the first end-of-text tokens: the largest id of each caption."""
+    """Return the states `[q, dim]` of the first end-of-text tokens: the largest id of each caption."""
     return tokens[torch.arange(ids.shape[0], device=ids.device), ids.argmax(dim=-1)]

@@ -83,6 +83,8 @@ def _block(texts: Tensor, frames: Tensor, mask: Tensor) -> Tensor:
 
 
 class TS2Net(VideoTextModel):
+    """TS2-Net: tokens shifted between frames, and the most telling patches of each."""
+
     def __init__(self, config: TS2NetConfig) -> None:
         super().__init__()
         self.config: TS2NetConfig = config
@@ -112,7 +114,7 @@ class TS2Net(VideoTextModel):
         copy_blocks(self.clip.transformer, self.transformerClip)
 
     def encode_videos(self, frames: FrameBatch) -> Encoded:
-        """Unit vectors of the frames `[b, frames, dim]`, and which of them are real."""
+        """Return unit vectors of the frames `[b, frames, dim]`, and which of them are real."""
         count = frames.mask.shape[1] * (1 + self.config.patches)
         if count > self.config.positions:
             raise WordreelError(
@@ -129,7 +131,7 @@ class TS2Net(VideoTextModel):
         return normalize(states[:, first], dim=-1), mask[:, first]
 
     def encode_captions(self, captions: CaptionBatch) -> Encoded:
-        """Unit vectors `[q, dim]`."""
+        """Return unit vectors `[q, dim]`."""
         return (normalize(self.clip.texts(captions.ids).float(), dim=-1),)
 
     def logits(self, captions: Encoded, videos: Encoded) -> Tensor:
@@ -142,12 +144,15 @@ class TS2Net(VideoTextModel):
 
 
 def shift_anywhere(tokens: Tensor, mask: Tensor | None) -> Tensor:
-    """The released shift: padding is a neighbour like any other frame."""
+    """Shift as the released code does: padding is a neighbour like any other frame."""
     return shift_tokens(tokens)
 
 
 def stretched(table: Tensor, rows: int) -> Tensor:
-    """The first rows of a table of positions; more rows than it has are interpolated over all of it."""
+    """Return the first rows of a table of positions.
+
+    More rows than it has are interpolated over all of it.
+    """
     if rows <= len(table):
         return table[:rows]
     return interpolate(table.T[None], size=rows, mode="linear", align_corners=True)[0].T

@@ -58,12 +58,14 @@ class VideoTextModel(nn.Module, ABC):
         """`[q, b]`, multiplied by the logit scale as published."""
 
     def training_logits(self, captions: Encoded, videos: Encoded) -> tuple[tuple[float, Tensor], ...]:
-        """(weight, `[q, b]`): the loss is the weighted sum of these matrices' losses. One, unless the paper
-        has a loss for each of several similarities, as CLIP2Video has."""
+        """Return (weight, `[q, b]`): the loss is the weighted sum of these matrices' losses.
+
+        One, unless the paper has a loss for each of several similarities, as CLIP2Video has.
+        """
         return ((1.0, self.logits(captions, videos)),)
 
     def forward(self, frames: FrameBatch, captions: CaptionBatch) -> Tensor:
-        """`[q, b]`"""
+        """Return the logits `[q, b]` of every caption with every video."""
         return self.logits(self.encode_captions(captions), self.encode_videos(frames))
 
     def init_new_layers(self) -> None:
@@ -100,7 +102,7 @@ def cosines(texts: Tensor, videos: Tensor) -> Tensor:
 
 
 def mean_pool(frames: Tensor, mask: Tensor) -> Tensor:
-    """Unit vectors `[b, dim]`: the mean of the real frames at unit length, at unit length again.
+    """Return unit vectors `[b, dim]`: the mean of the real frames at unit length, at unit length again.
 
     `frames [b, n, dim]`, `mask [b, n]` bool. A video without a real frame is a zero vector.
     """

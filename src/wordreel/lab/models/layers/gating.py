@@ -33,7 +33,7 @@ from wordreel.lab.models.layers.norm import BatchNorm, ExpertNorm
 
 
 class ContextGating(nn.Module):
-    """y = x ⊙ σ(BN(W x + b))"""
+    """Gate a vector by itself: y = x ⊙ σ(BN(W x + b))."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class ContextGating(nn.Module):
 
 
 class GatedEmbedding(nn.Module):
-    """x → unit(ContextGating(W x + b))"""
+    """Embed and gate: x → unit(ContextGating(W x + b))."""
 
     def __init__(self, dim: int, out: int) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class Gates(nn.Module):
         return torch.einsum("bmi,moi->bmo", x, self.weight) + self.bias
 
     def forward(self, x: Tensor, available: Tensor | None = None) -> Tensor:
-        """x ⊙ σ(BN(W x + b)), each expert with its own W, b and BN."""
+        """Return x ⊙ σ(BN(W x + b)), each expert with its own W, b and BN."""
         gate: Tensor = self.norms(self.linear(x), available)
         return x * gate.sigmoid()
 

@@ -109,6 +109,7 @@ def complete(video: VideoFeatures, experts: Sequence[ExpertConfig]) -> list[Expe
 
 
 def cut(features: ExpertFeatures, most: int) -> ExpertFeatures:
+    """Return the first rows of each video, at most so many; 0 is no limit."""
     if not most or features.values.shape[1] <= most:
         return features
     times = None if features.times is None else features.times[:, :most]

@@ -18,7 +18,7 @@ SPREAD = 0.02  # standard deviation of the first weights
 
 
 class Output(nn.Module):
-    """LN(residual + drop(W x + b))"""
+    """Add to the residual: LN(residual + drop(W x + b))."""
 
     def __init__(self, dim: int, hidden: int, dropout: float) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Output(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """softmax(q kᵀ / √d + mask) v for each head"""
+    """Attend in each head: softmax(q kᵀ / √d + mask) v."""
 
     def __init__(self, hidden: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -55,13 +55,15 @@ class SelfAttention(nn.Module):
         return self.query(x), self.key(x), self.value(x)
 
     def at_once(self, x: Tensor) -> tuple[Tensor, ...]:
-        """The same in one product: on a GPU a third of the kernels, forwards and backwards."""
+        """Attend in one product: on a GPU a third of the kernels, forwards and backwards."""
         three = (self.query, self.key, self.value)
         weight = torch.cat([f.weight for f in three])
         return linear(x, weight, torch.cat([f.bias for f in three])).chunk(3, dim=-1)
 
 
 class AttentionLayer(nn.Module):
+    """Attend, then add to the residual."""
+
     def __init__(self, hidden: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.self = SelfAttention(hidden, heads, dropout)
@@ -73,6 +75,8 @@ class AttentionLayer(nn.Module):
 
 
 class Intermediate(nn.Module):
+    """Apply the first half of a block's feed-forward network."""
+
     def __init__(self, hidden: int, inner: int) -> None:
         super().__init__()
         self.dense = nn.Linear(hidden, inner)
@@ -82,6 +86,8 @@ class Intermediate(nn.Module):
 
 
 class Layer(nn.Module):
+    """Apply one block: attention, then a feed-forward network."""
+
     def __init__(self, hidden: int, heads: int, inner: int, dropout: float) -> None:
         super().__init__()
         self.attention = AttentionLayer(hidden, heads, dropout)

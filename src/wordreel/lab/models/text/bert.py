@@ -11,7 +11,7 @@ from wordreel.lab.models.layers.transformer import EPSILON, Pooler, TransformerE
 
 
 class BertEmbeddings(nn.Module):
-    """LN(word + position + segment 0), then dropout"""
+    """Embed tokens: LN(word + position + segment 0), then dropout."""
 
     def __init__(self, size: TransformerConfig) -> None:
         super().__init__()
@@ -55,6 +55,8 @@ class Conv1D(nn.Module):
 
 
 class CausalAttention(nn.Module):
+    """Attend to the tokens before, as GPT does."""
+
     def __init__(self, size: TransformerConfig) -> None:
         super().__init__()
         self.heads, self.dropout_p = size.heads, size.dropout
@@ -73,6 +75,8 @@ class CausalAttention(nn.Module):
 
 
 class Feed(nn.Module):
+    """Apply the feed-forward network of a GPT block."""
+
     def __init__(self, size: TransformerConfig) -> None:
         super().__init__()
         self.c_fc = Conv1D(size.hidden, size.inner)

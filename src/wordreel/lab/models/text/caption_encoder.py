@@ -16,6 +16,7 @@ from wordreel.models.conversion import Mode
 
 
 def library() -> Any:
+    """Import transformers, or say how to install it."""
     try:
         import transformers  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -122,11 +123,12 @@ class Lstm(nn.Module):
 
 
 def caption_encoder(text: TextConfig, mode: Mode = "paper") -> CaptionEncoder:
-    """The encoder that a configuration describes, with its first weights."""
+    """Return the encoder that a configuration describes, with its first weights."""
     return CaptionEncoder(text, word_network(text), mode == "released")
 
 
 def word_network(text: TextConfig) -> nn.Module | None:
+    """Return the network that embeds words; None where words are ready vectors."""
     if text.words == "vectors":
         return None
     if text.words == "table":

@@ -82,7 +82,7 @@ def load_pretrained(
 
 
 def read_network_size(folder: Path) -> tuple[TextNetwork, TransformerConfig]:
-    """What a folder's `config.json` describes: "gpt", "gpt2" or "bert", and its size."""
+    """Return what a folder's `config.json` describes: "gpt", "gpt2" or "bert", and its size."""
     try:
         description: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         kind = KINDS[description["model_type"]]
@@ -119,7 +119,10 @@ def _read(folder: Path) -> dict[str, Tensor]:
 
 
 def _named(held: dict[str, Tensor], name: str) -> Tensor | None:
-    """Published files put "bert." or "transformer." before names, and old ones say gamma and beta."""
+    """Rename published weights.
+
+    "bert." and "transformer." stand before names, and old ones say gamma and beta.
+    """
     old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
     for prefix in ("", "bert.", "transformer."):
         for one in (name, old):

@@ -37,7 +37,7 @@ class WordVectors:
 
 
 def read_word_vectors(path: Path, most: int | None = None) -> WordVectors:
-    """The first `most` words of a file, or all; the format is recognised by content."""
+    """Return the first `most` words of a file, or all; the format is recognised by content."""
     with path.open("rb") as file:
         first = file.readline(LONGEST).split()
         if len(first) == 2 and all(part.isdigit() for part in first):

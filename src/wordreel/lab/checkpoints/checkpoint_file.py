@@ -9,13 +9,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from wordreel.errors import WeightsError
+from wordreel.errors import NextStep, WeightsError
 from wordreel.runtime.torch_file import Placeholder, named_arrays, read_checkpoint
 
+T = TypeVar("T")
 CONFIG = "config.json"  # what the published trainers save beside a checkpoint
 
 
@@ -50,6 +51,37 @@ class PublishedCheckpoint:
                 return default
             value = value[key]
         return value
+
+    def argument(self, name: str, default: Any = None) -> Any:
+        """Return an argument of the model in the trainer's configuration."""
+        return self.setting("arch", "args", name, default=default)
+
+    def choose(self, name: str, known: Mapping[Any, T], default: Any) -> T:
+        """Return what an argument of the model means; one that is not known is an error."""
+        value = self.argument(name, default)
+        if value not in known:
+            raise self.error(f"was trained with {name}={value!r}, which is not supported")
+        return known[value]
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """Return the shape of a matrix."""
+        if key not in self.arrays or self.arrays[key].ndim < 2:
+            raise self.error(f"is not whole: it has no {key}")
+        return tuple(self.arrays[key].shape)
+
+    def between(self, start: str, end: str) -> set[str]:
+        """Return the parts of names that stand between two others."""
+        names = (key.removeprefix(start) for key in self.arrays if key.startswith(start))
+        return {name.partition(end)[0] for name in names if end in name}
+
+    def error(self, what: str) -> WeightsError:
+        """Return an error that names the file."""
+        return WeightsError(f"{self.path.name} {what}")
+
+    def config_missing(self, why: str) -> WeightsError:
+        """Return the error that the trainer's configuration is needed."""
+        step = NextStep(f"give the {CONFIG} of the training run", f"use {self.path.name} --config {CONFIG}")
+        return WeightsError(f"{self.path.name} needs its configuration: {why}", step)
 
 
 def _inside(content: Any) -> Mapping[str, Any]:

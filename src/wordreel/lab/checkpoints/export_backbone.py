@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -79,45 +79,17 @@ def export_backbone(path: Path, folder: Path) -> None:
         _export_clip(model, path if path.is_dir() else path.parent, folder)
 
 
-class _Pictures(nn.Module):
-    def __init__(self, model: VideoTextModel) -> None:
+class _Graph(nn.Module):
+    """A function of a model, as a module that the exporter can trace."""
+
+    def __init__(self, model: nn.Module, call: Callable[..., Any]) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.call = model, call
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        return self.model.clip.frames(pixels[:, None])[:, 0]
-
-
-class _Texts(nn.Module):
-    """Captions to one vector each, as `_Clips` makes one of each clip."""
-
-    def __init__(self, model: VideoTextModel) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        return _joined(self.model.encode_captions(CaptionBatch(ids, mask.bool())), self.model.config)
-
-
-class _Clips(nn.Module):
-    def __init__(self, model: VideoTextModel) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, frames: Tensor, mask: Tensor) -> Tensor:
-        return _joined(self.model.encode_frames(frames, mask), self.model.config)  # type: ignore[operator]
-
-
-class _Features(nn.Module):
-    """One encoder of another package's model."""
-
-    def __init__(self, model: nn.Module, encoder: str) -> None:
-        super().__init__()
-        self.model, self.encoder = model, encoder
-
-    def forward(self, given: Tensor) -> Tensor:
-        found = getattr(self.model, self.encoder)(given)
-        return found if isinstance(found, Tensor) else found.pooler_output
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Return one tensor, which models of transformers may have as `pooler_output`."""
+        output = self.call(self.model, *inputs)
+        return output if isinstance(output, Tensor) else output.pooler_output
 
 
 def _joined(vectors: Sequence[Tensor], config: VideoTextConfig) -> Tensor:
@@ -128,42 +100,52 @@ def _joined(vectors: Sequence[Tensor], config: VideoTextConfig) -> Tensor:
     return torch.cat([share**0.5 * vectors[0], (1 - share) ** 0.5 * vectors[1]], dim=-1)
 
 
+def _check_storable(config: VideoTextConfig) -> None:
+    """Refuse a model whose embedding of a video, or of a frame, depends on anything else."""
+    reason = ""
+    if isinstance(config, TS2NetConfig):
+        reason = (
+            "a TS2-Net weighs the frames of a video by the query and shifts tokens between them: there is no "
+            "embedding of a frame or of a video that could be stored"
+        )
+    elif isinstance(config, Clip4ClipConfig) and config.head == "tight":
+        reason = (
+            "CLIP4Clip's tight head reads every query together with every video: there is no embedding of a "
+            "video that could be stored"
+        )
+    elif isinstance(config, Clip4ClipConfig) and config.patch == "3d":
+        reason = (
+            "CLIP4Clip's 3-D patches read neighbouring frames together: there is no embedding of a single "
+            "frame that could be stored"
+        )
+    if reason:
+        raise WeightsError(reason, USABLE)
+
+
 def _export_fine_tuned(model: VideoTextModel, source: Path, folder: Path) -> None:
     config = model.config
-    if isinstance(config, TS2NetConfig):
-        raise WeightsError(
-            "a TS2-Net weighs the frames of a video by the query and shifts tokens between them: there is no "
-            "embedding of a frame or of a video that could be stored",
-            USABLE,
-        )
-    if isinstance(config, Clip4ClipConfig) and config.head == "tight":
-        raise WeightsError(
-            "CLIP4Clip's tight head reads every query together with every video: there is no embedding of a "
-            "video that could be stored",
-            USABLE,
-        )
-    if isinstance(config, Clip4ClipConfig) and config.patch == "3d":
-        raise WeightsError(
-            "CLIP4Clip's 3-D patches read neighbouring frames together: there is no embedding of a single "
-            "frame that could be stored",
-            USABLE,
-        )
+    _check_storable(config)
     model.config = replace(config, mode="paper")  # a clip's embedding depends on no other's
     _export_clip(model, source, folder)
     inputs = {"frames": torch.randn(2, 3, config.backbone.dim), "mask": torch.ones(2, 3, dtype=torch.bool)}
-    _write(_Clips(model), inputs, "vectors", folder / HEAD, 2)
+    head = _Graph(model, lambda m, frames, mask: _joined(m.encode_frames(frames, mask), m.config))
+    _write(head, inputs, "vectors", folder / HEAD, 2)
     _write_json(folder / HEAD_CONFIG, {"frames": config.max_frames, "rate": config.frame_rate})
 
 
 def _export_clip(model: VideoTextModel, source: Path, folder: Path) -> None:
     """Write the towers, and the tokenizer in the source's folder or CLIP's own."""
     clip = model.config.backbone
-    pixels = torch.randn(2, 3, clip.vision.size, clip.vision.size)
-    _write(_Pictures(model), {"pixel_values": pixels}, "image_embeds", folder / "vision_model.onnx", 1)
+    images = _Graph(model, lambda m, pixels: m.clip.frames(pixels[:, None])[:, 0])
+    texts = _Graph(
+        model, lambda m, ids, mask: _joined(m.encode_captions(CaptionBatch(ids, mask.bool())), m.config)
+    )
+    pixels = {"pixel_values": torch.randn(2, 3, clip.vision.size, clip.vision.size)}
+    _write(images, pixels, "image_embeds", folder / "vision_model.onnx", 1)
     ids = torch.ones(2, 5, dtype=torch.int64)
     ids[:, -1] = clip.text.vocabulary - 1
-    texts = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    _write(_Texts(model), texts, "text_embeds", folder / "text_model.onnx", 2)
+    tokens = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    _write(texts, tokens, "text_embeds", folder / "text_model.onnx", 2)
     own = source / TOKENIZER
     shutil.copyfile(own if own.is_file() else WeightStore().file(CLIP_VOCABULARY), folder / TOKENIZER)
     _write_json(
@@ -177,10 +159,9 @@ def _export_transformers(path: Path, folder: Path) -> None:
     model = transformers.AutoModel.from_pretrained(str(path), local_files_only=True).eval()
     size = model.config.vision_config.image_size
     length = model.config.text_config.max_position_embeddings
-    pictures = {"pixel_values": torch.randn(2, 3, size, size)}
-    texts = {"input_ids": torch.ones(2, length, dtype=torch.int64)}
-    _write(_Features(model, "get_image_features"), pictures, "image_embeds", folder / "vision_model.onnx", 1)
-    _write(_Features(model, "get_text_features"), texts, "text_embeds", folder / "text_model.onnx", 1)
+    images = _Graph(model, lambda m, pixels: m.get_image_features(pixels))
+    texts = _Graph(model, lambda m, ids: m.get_text_features(ids))
+    _write_towers(images, texts, size, length, folder / "vision_model.onnx", folder / "text_model.onnx")
     transformers.AutoTokenizer.from_pretrained(str(path), local_files_only=True).save_pretrained(str(folder))
     transformers.AutoImageProcessor.from_pretrained(str(path), local_files_only=True).save_pretrained(
         str(folder)
@@ -196,21 +177,28 @@ def _export_open_clip(path: Path, folder: Path) -> None:
     transform = open_clip.get_model_preprocess_cfg(model)
     size = transform["size"][0] if isinstance(transform["size"], Sequence) else transform["size"]
     length = described.get("text_cfg", {}).get("context_length", 77)
-    for tower in ("visual", "textual"):
-        (folder / tower).mkdir()
-    pictures, texts = (
-        {"image": torch.randn(2, 3, size, size)},
-        {"text": torch.ones(2, length, dtype=torch.int64)},
-    )
-    _write(_Features(model, "encode_image"), pictures, "embedding", folder / "visual" / "model.onnx", 1)
-    _write(_Features(model, "encode_text"), texts, "embedding", folder / "textual" / "model.onnx", 1)
+    visual, textual = folder / "visual", folder / "textual"
+    visual.mkdir()
+    textual.mkdir()
+    images = _Graph(model, lambda m, pixels: m.encode_image(pixels))
+    texts = _Graph(model, lambda m, ids: m.encode_text(ids))
+    _write_towers(images, texts, size, length, visual / "model.onnx", textual / "model.onnx")
     tokenizer = getattr(open_clip.get_tokenizer(name), "tokenizer", None)  # of transformers, or CLIP's own
     if tokenizer is not None:
-        tokenizer.save_pretrained(str(folder / "textual"))
+        tokenizer.save_pretrained(str(textual))
     else:
-        shutil.copyfile(WeightStore().file(CLIP_VOCABULARY), folder / "textual" / TOKENIZER)
+        shutil.copyfile(WeightStore().file(CLIP_VOCABULARY), textual / TOKENIZER)
     _write_json(folder / CONFIG, described)
-    _write_json(folder / "visual" / "preprocess_cfg.json", transform)
+    _write_json(visual / "preprocess_cfg.json", transform)
+
+
+def _write_towers(
+    images: _Graph, texts: _Graph, size: int, length: int, image_file: Path, text_file: Path
+) -> None:
+    """Write both encoders of another package's model."""
+    pixels, ids = torch.randn(2, 3, size, size), torch.ones(2, length, dtype=torch.int64)
+    _write(images, {"pixel_values": pixels}, "image_embeds", image_file, 1)
+    _write(texts, {"input_ids": ids}, "text_embeds", text_file, 1)
 
 
 def _write(module: nn.Module, inputs: Mapping[str, Tensor], output: str, path: Path, free: int) -> None:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from wordreel.errors import EvaluationError
-from wordreel.retrieval import resampling, significance
+from wordreel.retrieval import significance
 from wordreel.retrieval.metrics import metric_of, retrieval_metrics
-from wordreel.retrieval.resampling import WeightedMedian
 from wordreel.retrieval.significance import compare
 
 METRICS = ("R1", "R5", "R7", "Rsum", "Geom", "MdR", "MnR")
@@ -83,9 +82,8 @@ def test_random_swaps_come_near_all_swaps(metric, few, grouped, monkeypatch):
     a, b = two_runs(rng, 9)
     groups = np.arange(9) if not grouped else np.repeat(np.arange(5), 2)[:9]
     wanted = naive_exact(metric, a, b, groups)
-    monkeypatch.setattr(significance, "FEW", few)
-    for module in (significance, resampling):
-        monkeypatch.setattr(module, "all_ways", lambda units, samples: False)
+    monkeypatch.setattr(significance, "UNITS_PER_KIND", few)
+    monkeypatch.setattr(significance, "all_ways", lambda units, samples: False)
     found = compare(a, b, metric, groups=groups, samples=4000)
     assert not found.exact
     assert found.p_value == pytest.approx(wanted, abs=0.03)
@@ -95,7 +93,7 @@ def test_random_swaps_come_near_all_swaps(metric, few, grouped, monkeypatch):
 @pytest.mark.parametrize("few", [10**9, 0])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_intervals_come_near_the_naive_ones(metric, few, grouped, monkeypatch):
-    monkeypatch.setattr(significance, "FEW", few)
+    monkeypatch.setattr(significance, "UNITS_PER_KIND", few)
     rng = np.random.default_rng(2)
     a, b = two_runs(rng, 90, most=40)
     groups = np.repeat(np.arange(30), 3) if grouped else np.arange(90)
@@ -106,23 +104,13 @@ def test_intervals_come_near_the_naive_ones(metric, few, grouped, monkeypatch):
     assert [found.low, found.high] == pytest.approx(list(np.quantile(made, [0.1, 0.9])), abs=near)
 
 
-@pytest.mark.parametrize("sigmas", [0, 1, 4, 100])
-def test_weighted_medians_equal_the_medians_of_repeated_ranks(sigmas, monkeypatch):
-    monkeypatch.setattr(resampling, "SIGMAS", sigmas)
-    rng = np.random.default_rng(sigmas)
-    for _ in range(60):
-        size, units = int(rng.integers(1, 40)), int(rng.integers(1, 12))
-        ranks, unit = rng.integers(2, 30, size) / 2, rng.integers(0, units, size)
-        unit[0] = 0
-        weights = rng.integers(0, 4, (5, units)).astype(float)
-        weights[:, 0] += 1
-        wanted = [np.median(np.repeat(ranks, row[unit].astype(int))) for row in weights]
-        assert WeightedMedian(ranks, unit, units).of(weights).tolist() == wanted
-        swap, turned = rng.integers(0, 2, (5, units)).astype(float), rng.random(size) < 0.5
-        times = [np.where(turned, 1 - row[unit], row[unit]).astype(int) for row in swap]
-        kept = [row for row, each in enumerate(times) if each.sum()]
-        wanted = [np.median(np.repeat(ranks, times[row])) for row in kept]
-        assert WeightedMedian(ranks, unit, units, turned).of(swap[kept]).tolist() == wanted
+def test_medians_of_counts_equal_the_medians_of_repeated_ranks():
+    rng = np.random.default_rng(0)
+    ranks = np.unique(rng.integers(2, 60, 20) / 2)
+    totals = rng.integers(0, 4, (200, len(ranks))).astype(float)
+    totals[:, 3] += 1
+    wanted = [np.median(np.repeat(ranks, row.astype(int))) for row in totals]
+    assert significance._medians(ranks, totals, totals.sum(axis=1)).tolist() == wanted
 
 
 def test_figures_by_name_are_those_of_recall():

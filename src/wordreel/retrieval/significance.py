@@ -14,12 +14,14 @@ and swapped.
 
 Cost: queries (or groups) that contribute the same are interchangeable, so how often each *kind* of them is
 drawn is multinomial, and how many of a kind swap is binomial: recall over 30,000 queries has a handful of
-kinds. Where there are many kinds (mean and median rank), it is `samples` passes over the queries.
+kinds. Where there are many kinds (mean and median rank), it is `samples` passes over the units.
+
+A unit is a query, or a group of them; its weight is how often it was drawn, or 1 where it swaps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +30,10 @@ from numpy.typing import NDArray
 
 from wordreel.errors import EvaluationError
 from wordreel.retrieval.metrics import Metric, metric_of
-from wordreel.retrieval.resampling import WeightedMedian, all_ways, draws, swaps
 from wordreel.types import Float64, Int64
 
-FEW = 16  # kinds are drawn instead of units where there are at least this many units to a kind
+CHUNK = 1 << 17  # weights held at once: they stay in a core's caches
+UNITS_PER_KIND = 16  # kinds are drawn instead of units where there are at least this many units to a kind
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,10 @@ def compare(
         )
     rng = np.random.default_rng(seed)
     a, b = (float(measure.compute(ranks)) for ranks in pairs)
-    drawn = _bootstrap(measure, pairs, unit, units, samples, rng)
+    sums = _UnitSums.of(measure, pairs, unit, units)
+    drawn = _bootstrap(sums, units, samples, rng)
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    p_value, exact = _permute(measure, pairs, unit, units, samples, rng)
+    p_value, exact = _permute(sums, samples, rng)
     return Comparison(
         metric, a, b, b - a, float(low), float(high), p_value, exact, pairs.shape[1], units, samples, level
     )
@@ -115,64 +118,70 @@ def _pair(
     return pairs, unit.astype(np.int64), len(names)
 
 
-def _bootstrap(
-    measure: Metric, pairs: Float64, unit: Int64, units: int, samples: int, rng: np.random.Generator
-) -> Float64:
+def _bootstrap(sums: _UnitSums, units: int, samples: int, rng: np.random.Generator) -> Float64:
     """Return `[samples]` differences over units drawn with replacement."""
-    if measure.parts is None:
-        a_median, b_median = (WeightedMedian(ranks, unit, units) for ranks in pairs)
-        return np.concatenate([b_median.of(w) - a_median.of(w) for w in draws(units, samples, rng)])
-    a, b = (_sums(measure.parts(ranks), unit, units) for ranks in pairs)
-    facts = np.hstack([a, b, np.bincount(unit, minlength=units)[:, None]])
+    facts = np.hstack([sums.a, sums.b, sums.queries[:, None]])
     kinds, many = np.unique(facts, axis=0, return_counts=True)
-    if len(kinds) * FEW <= units:
+    if len(kinds) * UNITS_PER_KIND <= units:
         totals = rng.multinomial(units, many / units, size=samples) @ kinds
     else:
         totals = np.concatenate([weights @ facts for weights in draws(units, samples, rng)])
-    width, count = a.shape[1], totals[:, -1:]
-    return measure.value(totals[:, width:-1] / count) - measure.value(totals[:, :width] / count)
+    width, count = sums.a.shape[1], totals[:, -1]
+    return sums.value(totals[:, width:-1], count) - sums.value(totals[:, :width], count)
 
 
-def _permute(
-    measure: Metric, pairs: Float64, unit: Int64, units: int, samples: int, rng: np.random.Generator
-) -> tuple[float, bool]:
-    """How likely random swaps are to make as large a difference, and whether all of them were tried."""
-    if measure.parts is None:
-        apart = np.zeros(units, bool)
-        apart[unit[pairs[0] != pairs[1]]] = True
-        # A has its own ranks where a unit stays and B's where it swaps, and B the other way round.
-        of_a = np.repeat([True, False], pairs.shape[1])
-        a_median, b_median = (
-            WeightedMedian(pairs.ravel(), np.tile(unit, 2), units, turned) for turned in (of_a, ~of_a)
-        )
-        differences = []
-        for ways in swaps(int(apart.sum()), samples, rng):
-            weights = np.zeros((len(ways), units))
-            weights[:, apart] = ways
-            differences.append(b_median.of(weights) - a_median.of(weights))
-        seen = measure.compute(pairs[1]) - measure.compute(pairs[0])
-        return _share(np.concatenate(differences), seen, all_ways(int(apart.sum()), samples))
-    a, b = (_sums(measure.parts(ranks), unit, units) for ranks in pairs)
-    leads = (b - a)[(a != b).any(axis=1)]
+def _permute(sums: _UnitSums, samples: int, rng: np.random.Generator) -> tuple[float, bool]:
+    """Return how likely random swaps make as large a difference, and whether all of them were tried."""
+    leads = (sums.b - sums.a)[(sums.a != sums.b).any(axis=1)]
     exact = all_ways(len(leads), samples)
     kinds, many = _kinds(leads)
-    if not exact and len(kinds) * FEW <= len(leads):
+    if not exact and len(kinds) * UNITS_PER_KIND <= len(leads):
         lead = (2 * rng.binomial(many, 0.5, size=(samples, len(many))) - many) @ kinds
     else:
         lead = np.concatenate([(1 - 2 * ways) @ leads for ways in swaps(len(leads), samples, rng)])
-    both = a.sum(axis=0) + b.sum(axis=0)
+    both = sums.a.sum(axis=0) + sums.b.sum(axis=0)
+    count = np.atleast_1d(sums.queries.sum())
 
     def difference(by: Float64) -> Float64:
         # Sums of ranks and of hits are exact in float64, so equal differences compare as equal.
-        shares = ((both + by) / 2 / pairs.shape[1], (both - by) / 2 / pairs.shape[1])
-        return measure.value(shares[0]) - measure.value(shares[1])
+        return sums.value((both + by) / 2, count) - sums.value((both - by) / 2, count)
 
-    return _share(difference(lead), difference(leads.sum(axis=0)), exact)
-
-
-def _share(differences: Float64, seen: Float64, exact: bool) -> tuple[float, bool]:
+    differences, seen = difference(lead), difference(leads.sum(axis=0)[None])[0]
     as_large, more = np.count_nonzero(np.abs(differences) >= abs(seen)), 0 if exact else 1
     return float((as_large + more) / (len(differences) + more)), exact
+
+
+@dataclass(frozen=True)
+class _UnitSums:
+    """What each unit adds to a metric in both runs, and how many queries it has.
+
+    `value` makes the metric of totals `[samples, parts]` over `[samples]` queries.
+    """
+
+    a: Float64
+    b: Float64
+    queries: Float64
+    value: Callable[[Float64, Float64], Float64]
+
+    @classmethod
+    def of(cls, measure: Metric, pairs: Float64, unit: Int64, units: int) -> _UnitSums:
+        queries = np.bincount(unit, minlength=units).astype(np.float64)
+        if measure.parts is not None:
+            a, b = (_sums(measure.parts(ranks), unit, units) for ranks in pairs)
+            return cls(a, b, queries, lambda totals, count: measure.value(totals / count[:, None]))
+        # Of the median, the parts are how often each rank occurs.
+        ranks, index = np.unique(pairs, return_inverse=True)
+        tables = np.zeros((2, units, len(ranks)))
+        for table, row in zip(tables, index.reshape(pairs.shape), strict=True):
+            np.add.at(table, (unit, row), 1)
+        return cls(tables[0], tables[1], queries, lambda totals, count: _medians(ranks, totals, count))
+
+
+def _medians(ranks: Float64, totals: Float64, count: Float64) -> Float64:
+    """Return `[samples]` medians, where `totals [samples, ranks]` say how often each rank occurs."""
+    reached = np.cumsum(totals, axis=1)
+    middles = ((count - 1) // 2, count // 2)  # the two middle ones, or one twice
+    return np.asarray(sum(ranks[(reached > middle[:, None]).argmax(axis=1)] for middle in middles) / 2)
 
 
 def _sums(parts: Float64, unit: Int64, units: int) -> Float64:
@@ -185,3 +194,33 @@ def _kinds(leads: Float64) -> tuple[Float64, Int64]:
     first = np.take_along_axis(leads, (leads != 0).argmax(axis=1)[:, None], axis=1)
     kinds, many = np.unique(leads * np.sign(first), axis=0, return_counts=True)
     return kinds, many
+
+
+def draws(units: int, samples: int, rng: np.random.Generator) -> Iterator[Float64]:
+    """Yield `[some samples, units]`: how often each unit is drawn when as many are drawn as there are."""
+    step = max(1, CHUNK // units)
+    for start in range(0, samples, step):
+        rows = min(step, samples - start)
+        picks = rng.integers(units, size=(rows, units)) + np.arange(rows)[:, None] * units
+        yield np.bincount(picks.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
+
+
+def all_ways(units: int, samples: int) -> bool:
+    """Whether the units can swap in no more ways than `samples`."""
+    return units < samples.bit_length() and 2**units <= samples
+
+
+def swaps(units: int, samples: int, rng: np.random.Generator) -> Iterator[Float64]:
+    """Yield `[some samples, units]`: which units swap; every way once where `all_ways`, else at random."""
+    exact = all_ways(units, samples)
+    total = 2**units if exact else samples
+    step = max(1, CHUNK // max(1, units))
+    for start in range(0, total, step):
+        rows = min(step, total - start)
+        ways: NDArray[Any]
+        if exact:
+            ways = (np.arange(start, start + rows)[:, None] >> np.arange(units)) & 1
+        else:
+            bits = np.frombuffer(rng.bytes(-(-rows * units // 8)), np.uint8)
+            ways = np.unpackbits(bits, count=rows * units).reshape(rows, units)
+        yield ways.astype(np.float64)

@@ -6,7 +6,6 @@ Each is a small file in `protocols/`; to add one, add a file.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import resources
@@ -14,11 +13,6 @@ from typing import Any
 
 from wordreel.errors import DatasetError
 from wordreel.lab.datasets.types import Split
-
-RULES = ("all", "one", "paragraph", "none")
-V2T = ("ce", "clip")
-TIES = ("average",)
-MODALITIES = ("video", "image", "audio")
 
 
 @dataclass(frozen=True)
@@ -28,8 +22,8 @@ class EvaluationProtocol:
     `rule`: the queries are every caption ("all"), the first of each item ("one"), all of an item joined
     ("paragraph"), or pictures ("none"). `v2t`: a video's rank is that of its best caption among all captions
     ("ce"), or that of its caption group among all groups, each ranked by its best caption ("clip"); None if
-    the protocol has no video-to-text direction. `ties`: equal scores share their mean rank. `folds`: figures
-    are means over this many equal parts of the items.
+    the protocol has no video-to-text direction. `folds`: figures are means over this many equal parts of the
+    items.
     """
 
     name: str
@@ -38,9 +32,8 @@ class EvaluationProtocol:
     split: str
     rule: str
     t2v: bool
-    v2t: str | None
     recall: tuple[int, ...]
-    ties: str = "average"
+    v2t: str | None = None
     items: int | None = None  # as published; None if unknown
     captions: int | None = None
     limit: int | None = None  # captions per item, from the first
@@ -82,40 +75,13 @@ def load(name: str) -> EvaluationProtocol:
 
 
 def parse(name: str, text: str) -> EvaluationProtocol:
-    """Parse a protocol file and check every field."""
+    """Parse a protocol file."""
     try:
         fields = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        lists = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
+        return EvaluationProtocol(name=name, **{**fields, **lists})
+    except (tomllib.TOMLDecodeError, TypeError) as error:
         raise DatasetError(f"protocol {name}: {error}") from None
-
-    def take(key: str, is_valid: Callable[[Any], bool], default: Any = ...) -> Any:
-        if key not in fields and default is not ...:
-            return default
-        if key not in fields or not is_valid(value := fields.pop(key)):
-            raise DatasetError(f"protocol {name}: {key!r} is missing or invalid")
-        return value
-
-    protocol = EvaluationProtocol(
-        name=name,
-        title=take("title", _is_text),
-        dataset=take("dataset", _is_text),
-        split=take("split", _is_text),
-        rule=take("rule", lambda v: v in RULES),
-        t2v=take("t2v", lambda v: isinstance(v, bool)),
-        v2t=take("v2t", lambda v: v in V2T, None),
-        recall=tuple(take("recall", lambda v: _is_list(v, _is_count) and v == sorted(set(v)))),
-        ties=take("ties", lambda v: v in TIES, "average"),
-        items=take("items", _is_count, None),
-        captions=take("captions", _is_count, None),
-        limit=take("limit", _is_count, None),
-        modality=take("modality", lambda v: v in MODALITIES, "video"),
-        folds=take("folds", _is_count, None),
-        papers=tuple(take("papers", lambda v: _is_list(v, _is_text))),
-        notes=tuple(take("notes", lambda v: _is_list(v, _is_text), [])),
-    )
-    if fields:
-        raise DatasetError(f"protocol {name}: unknown {', '.join(map(repr, fields))}")
-    return protocol
 
 
 def deviations(protocol: EvaluationProtocol, split: Split) -> tuple[str, ...]:
@@ -131,15 +97,3 @@ def deviations(protocol: EvaluationProtocol, split: Split) -> tuple[str, ...]:
 
 def _folder() -> Any:
     return resources.files("wordreel.lab.datasets") / "protocols"
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _is_list(value: object, is_valid: Callable[[object], bool]) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(is_valid, value))

@@ -11,8 +11,8 @@ Equal scores: a first item has the mean of the ranks it shares, as in `ranks`; A
 of the tied items (McSherry & Najork 2008). With g items above, h of them right, and t tied of which r right,
 rank g + i adds r/t · (h + 1 + (i − 1)(r − 1)/(t − 1)) / (g + i), a sum that harmonic numbers give at once.
 
-Cost: similarities are computed or read in blocks of queries. No row is sorted: each is compared with the
-scores of its right items only.
+Cost: similarities are computed or read in blocks of queries. Of a row, only the scores from the last right
+item up are sorted.
 """
 
 from __future__ import annotations
@@ -169,35 +169,19 @@ def item_ranks(
         for item, row in zip(range(span.start, span.stop), rows, strict=True):
             mates = members[label[item]]
             if len(mates) > 1:
-                ranks[:, item] = _one(row, item, mates, harmonic)
+                ranks[:, item] = _figures(row, item, mates, harmonic)
     return InstanceRanks(*ranks)
 
 
-def _one(row: NDArray[Any], item: int, mates: Int64, harmonic: Float64) -> tuple[float, float, float]:
+def _figures(row: NDArray[Any], item: int, mates: Int64, harmonic: Float64) -> tuple[float, float, float]:
     """First rank, average precision, and that cut off after R, of one item."""
-    right = row[mates[mates != item]]
-    values, alike = np.unique(right, return_counts=True)
-    reach = row[row >= values[0]]
-    # A score that reaches j of the values stands above or level with the j smallest of them.
-    above = _at_least_of(np.searchsorted(values, reach, side="left"), len(values))
-    level = _at_least_of(np.searchsorted(values, reach, side="right"), len(values)) - above
-    own = row[item]
-    above -= own > values
-    level -= own == values
-    return _figures(above, level, alike, harmonic)
-
-
-def _at_least_of(reached: Int64, values: int) -> Int64:
-    """How many scores reach more than j of the values, for each j."""
-    counts = np.bincount(reached, minlength=values + 1)
-    return np.asarray(counts[::-1].cumsum()[::-1][1:])
-
-
-def _figures(above: Int64, tied: Int64, alike: Int64, harmonic: Float64) -> tuple[float, float, float]:
-    """From the right scores in rising order: items above each, items level with it, right ones of those."""
-    first = 1 + above[-1] + (tied[-1] - 1) / 2
-    total = int(alike.sum())
-    before = total - alike.cumsum()  # right items above
+    right = np.zeros(len(row), bool)
+    right[mates] = True
+    reach = row >= row[mates[mates != item]].min()  # what ranks below every right item does not matter
+    reach[item] = False
+    _, group, tied = np.unique(-row[reach], return_inverse=True, return_counts=True)  # best scores first
+    alike = np.bincount(group, right[reach], len(tied)).astype(np.int64)
+    above, before, total = tied.cumsum() - tied, alike.cumsum() - alike, int(alike.sum())
     grows = np.where(tied > 1, (alike - 1) / np.maximum(tied - 1, 1), 0)
     rest = before + 1 - grows * (above + 1)
 
@@ -205,7 +189,9 @@ def _figures(above: Int64, tied: Int64, alike: Int64, harmonic: Float64) -> tupl
         parts = alike / tied * (grows * count + rest * (harmonic[above + count] - harmonic[above]))
         return float(parts.sum()) / total
 
-    return float(first), summed(tied), summed(np.clip(total - above, 0, tied))
+    first = int((alike > 0).argmax())
+    rank = 1 + above[first] + (tied[first] - 1) / 2
+    return float(rank), summed(tied), summed(np.clip(total - above, 0, tied))
 
 
 def _spans(items: int) -> Iterator[slice]:

@@ -29,8 +29,7 @@ from ray.cluster_utils import Cluster
 
 from wordreel.catalogue.store import LibraryStore
 from wordreel.experts import registry
-from wordreel.ingest.add import add
-from wordreel.ingest.passes import add_on
+from wordreel.ingest.add import add, add_on
 from wordreel.ingest.worker_extractor import ExtractSetup, LoadFrom
 from wordreel.maintain.verify import verify
 from wordreel.media import Fence

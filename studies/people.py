@@ -4,7 +4,7 @@
 
 The threshold is the similarity that one in `--odds` pairs of strangers reaches: faces of two collections of
 photographs, which have nobody in common. The films are the MSR-VTT videos of `people_labels.json`: for each
-span of a face, as `library.face_spans` finds it, its seconds and a letter for whom it shows. Equal letters in
+span of a face, as `faces.face_spans` finds it, its seconds and a letter for whom it shows. Equal letters in
 one film are one person, P is one person in two films, and - is a span that cannot be labelled (blurred,
 drawn, an animal, from behind, two people). Everybody else in different films counts as different. The labels
 were given by looking at the crops of each span side by side.
@@ -28,8 +28,7 @@ import numpy as np
 
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import WordreelError
-from wordreel.people.face_groups import THRESHOLD, group_faces
-from wordreel.people.face_spans import centred, face_mean, face_spans
+from wordreel.people.faces import THRESHOLD, centred, face_mean, face_spans, group_faces
 from wordreel.people.group_people import EXPERT, seen_together
 from wordreel.types import Float32, Int64, Track
 from wordreel.util.atomic import atomic_write

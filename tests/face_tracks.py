@@ -3,7 +3,7 @@
 import numpy as np
 from tests.people.test_face_groups import faces_of, unit
 
-from wordreel.people.face_spans import face_mean
+from wordreel.people.faces import face_mean
 from wordreel.types import Track
 
 LOOKS = unit(faces_of(3, 8, 0.5)[0] + face_mean())  # eight looks at each of three people

@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
     from wordreel.catalogue.annotations import AnnotationManager
     from wordreel.catalogue.records import Video
-    from wordreel.embed.use import ModelRow, UseResult
-    from wordreel.embed.use_backbone import ConfirmDownload
+    from wordreel.embed.use import ConfirmDownload, ModelRow, UseResult
+    from wordreel.ingest.add import RunPass
     from wordreel.ingest.add_report import AddProgress, AddReport
     from wordreel.ingest.extract import ExtractedFile
-    from wordreel.ingest.passes import RunPass
     from wordreel.maintain.backup import BackupReport
     from wordreel.maintain.publication import PublicationReport
     from wordreel.models.base import Model
@@ -476,8 +475,8 @@ class Library:
         []
         """
         from wordreel.catalogue.passes import quick_contents, waiting_files
+        from wordreel.ingest.add import AddPasses, choose_passes
         from wordreel.ingest.add_report import QuickReport, merge_passes
-        from wordreel.ingest.passes import AddPasses, choose_passes
         from wordreel.ingest.tasks import AddOptions
         from wordreel.maintain.wrong_values import degenerate_embeddings
 

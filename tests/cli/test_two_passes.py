@@ -43,7 +43,7 @@ def test_quick_then_thorough(tmp_path, media):
 
 def test_both_in_one_command_if_there_is_enough_to_look_at(tmp_path, media, monkeypatch):
     seen = []
-    monkeypatch.setattr("wordreel.ingest.passes.QUICK_FROM", 0)
+    monkeypatch.setattr("wordreel.ingest.add.QUICK_FROM", 0)
     with Library(tmp_path / "library") as library:
         names = EXPERTS.split(",")
         report = library.add(

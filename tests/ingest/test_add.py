@@ -174,7 +174,7 @@ def test_a_change_within_one_tick_is_seen(store, media, monkeypatch):
     path.write_bytes(path.read_bytes().replace(b'"seed": 1', b'"seed": 2'))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     monkeypatch.setattr(
-        "wordreel.ingest.scan.FileStamp.of",
+        "wordreel.ingest.plan.FileStamp.of",
         classmethod(lambda cls, s: cls(s.st_size, status.st_mtime_ns, status.st_ctime_ns, s.st_ino)),
     )
     assert names(add(store, [media], experts(), FakeFence()).changed) == ["a.mp4"]

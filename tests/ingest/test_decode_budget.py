@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from wordreel.ingest.decode_budget import DecodeBudget
+from wordreel.ingest.file_processor import DecodeBudget
 
 
 def test_a_file_waits_until_there_is_room():

@@ -14,8 +14,7 @@ from tests.workers import calls
 from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import LibraryError, WeightsError
-from wordreel.ingest.add import add
-from wordreel.ingest.passes import add_on
+from wordreel.ingest.add import add, add_on
 from wordreel.ingest.worker_extractor import ClusterExtractor, ExtractSetup
 from wordreel.maintain.move_tracks import move_tracks
 from wordreel.maintain.verify import verify

@@ -11,9 +11,8 @@ from wordreel.errors import DatasetError, QueryError
 from wordreel.hubness import make_method
 from wordreel.ingest.extract import extract_file
 from wordreel.search import caption as module
-from wordreel.search.caption import NORMS
+from wordreel.search.caption import NORMS, read_texts
 from wordreel.search.caption import rank_captions as caption
-from wordreel.search.caption_files import read_texts
 from wordreel.search.query import VideoMoment
 from wordreel.search.searcher import Searcher
 from wordreel.search.video_query import encode_video

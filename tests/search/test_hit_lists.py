@@ -10,10 +10,9 @@ import pytest
 
 from wordreel.errors import QueryError
 from wordreel.media.types import MediaInfo
-from wordreel.search.edit_lists import MAX_EVENTS, timecode
+from wordreel.search.edit_lists import MAX_EVENTS, exact_rate, timecode
 from wordreel.search.hit_lists import FORMATS, write_hits
 from wordreel.search.hits import Hit, Reason, SequenceHit
-from wordreel.search.listed_moments import exact_rate
 
 HOSTILE = '/films/=cmd(),"quoted" \n#EXTM3U\r\n\u202egpj.exe\t; ünï \udcff.mp4'
 INFOS = {

@@ -23,8 +23,7 @@ from wordreel.banks.query_embeddings import BankEmbeddings
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.hubness import make_method
-from wordreel.ingest.add import add
-from wordreel.ingest.passes import add_on
+from wordreel.ingest.add import add, add_on
 from wordreel.lab.evaluate.fit_on_workers import fit_on
 from wordreel.lab.evaluate.library import similarities
 from wordreel.library import Library

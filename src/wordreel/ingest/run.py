@@ -11,9 +11,8 @@ from wordreel.catalogue.passes import Pass, latest_returned
 from wordreel.catalogue.remove import drop_tracks
 from wordreel.catalogue.store import LibraryStore
 from wordreel.ingest.add_report import AddProgress, AddProgressCallback, AddReport
-from wordreel.ingest.decode_budget import DecodeBudget
 from wordreel.ingest.extract import Extractor
-from wordreel.ingest.file_processor import ContentLocks, FileProcessor, expert_set_id
+from wordreel.ingest.file_processor import ContentLocks, DecodeBudget, FileProcessor, expert_set_id
 from wordreel.ingest.record_file import record_failure, record_file, remove_not_media
 from wordreel.ingest.tasks import (
     AddOptions,

@@ -8,13 +8,16 @@ normalisation is the library's other videos. It lowers captions that fit every v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordreel.errors import NextStep, QueryError
+from wordreel.catalogue.banks import normalize_queries
+from wordreel.errors import DatasetError, NextStep, QueryError
 from wordreel.hubness import METHODS, Direction, Method, choose_beta_unlabelled, make_method, query_rows
 from wordreel.hubness import ranking_scores as rows_to_sort
 from wordreel.hubness.beta import PUBLISHED
@@ -27,9 +30,12 @@ from wordreel.search.query import check_limit
 from wordreel.search.segments import segment_max, take_segments
 from wordreel.search.video_query import VideoQuery
 from wordreel.types import Float32, Float64, QueryEmbedding
+from wordreel.util import json_address
+from wordreel.util.text_files import column_indices, pick_cells, read_lines, read_rows
 
 if TYPE_CHECKING:
     from wordreel.search.searcher import Searcher
+
 
 BATCH = 256  # captions at once
 BANK = 4_000  # videos of a bank, evenly spread over the library
@@ -159,3 +165,58 @@ def _reasons(searcher: Searcher, video: VideoQuery, query: QueryEmbedding, clip:
     cosines = (query.vectors * vectors).sum(axis=1)
     (reasons,) = expert_reasons(searcher.model, query, cosines[None], available[None], [recognised])
     return strongest_first(reasons)
+
+
+KEYS = ("caption", "text", "sentence")
+
+
+def read_texts(address: str) -> list[str]:
+    """Return the captions of a file in their order, each once."""
+    path = Path(address).expanduser()
+    ending = path.suffix.lower()
+    if json_address.is_json_address(address):
+        texts = list(_inside(json_address.read_address(str(path)), address))
+    elif ending in (".jsonl", ".ndjson"):
+        texts = [text for number, line in read_lines(path) for text in _line(line, f"{path}, line {number}")]
+    elif ending in (".csv", ".tsv"):
+        texts = list(_column(path, "," if ending == ".csv" else "\t"))
+    else:
+        texts = [line for _, line in read_lines(path)]
+    texts = normalize_queries(texts)
+    if not texts:
+        raise DatasetError(f"{address} has no captions")
+    return texts
+
+
+def _inside(value: Any, where: str) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _inside(entry, where)
+    elif isinstance(value, dict) and any(isinstance(value.get(key), str) for key in KEYS):
+        yield next(value[key] for key in KEYS if isinstance(value.get(key), str))
+    elif isinstance(value, dict) and value and all(isinstance(v, str | list) for v in value.values()):
+        for entry in value.values():
+            yield from _inside(entry, where)
+    else:
+        raise DatasetError(
+            f'{where} must hold texts: ["a man sings", …] or {{"clip1": ["a man sings", …]}}; '
+            "name FILE.json:key if they are inside"
+        )
+
+
+def _line(line: str, where: str) -> Iterator[str]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{where}: not JSON: {error}") from None
+    return _inside(value, where)
+
+
+def _column(path: Path, delimiter: str) -> Iterator[str]:
+    table = read_rows(path, delimiter, strict=True)
+    for number, header in table:
+        wanted = column_indices(path, number, header, [KEYS])
+        for last, row in table:
+            yield pick_cells(path, last, row, wanted)[0]

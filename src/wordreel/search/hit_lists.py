@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import QueryError
-from wordreel.search.edit_lists import edl, otio
+from wordreel.search.edit_lists import ListedMoment, edl, moments_of, otio
 from wordreel.search.hits import Hit
-from wordreel.search.listed_moments import ListedMoment, moments_of
 from wordreel.util.printable import printable_text
 
 COLUMNS = ("rank", "name", "path", "start", "end", "confidence", "score", "reason", "kind", "content")

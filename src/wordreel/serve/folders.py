@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wordreel.ingest.scan import EXTENSIONS
+from wordreel.ingest.plan import EXTENSIONS
 from wordreel.serve.display import display_path
 from wordreel.serve.problems import Problem
 

@@ -22,7 +22,7 @@ from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import MediaError
 from wordreel.ingest.extract import content_hash
-from wordreel.ingest.scan import resolves_within
+from wordreel.ingest.plan import resolves_within
 from wordreel.media.formats import OpenFile, open_media
 from wordreel.media.types import Limits, MediaInfo
 from wordreel.serve.problems import Problem

@@ -16,7 +16,7 @@ from wordreel.lab.datasets.caption_table import read_caption_table
 from wordreel.lab.evaluate.exchange import read_texts as read_beir
 from wordreel.lab.evaluate.trec import read_qrels, read_run, run_ranks
 from wordreel.lab.training import recipe
-from wordreel.search.caption_files import read_texts
+from wordreel.search.caption import read_texts
 
 Reader = Callable[[Path], object]
 TOML = (b"[model]", b"[", b"]", b"=", b"''", b'"""', b"1979-05-27", b"0x_", b"inf", b"[[a]]", b"a.b.c")

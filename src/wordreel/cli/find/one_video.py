@@ -86,7 +86,7 @@ def caption(
 
     Example: wordreel caption ~/Videos/party.mp4 --from captions.txt
     """
-    from wordreel.search.caption_files import read_texts
+    from wordreel.search.caption import read_texts
 
     texts = read_texts(source)
     matches = library.caption(video, texts, limit, norm=norm, beta=beta_number(beta))

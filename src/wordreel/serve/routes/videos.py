@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from wordreel.catalogue.files import ListedVideo, files_of, list_videos
 from wordreel.catalogue.paths import is_imported
-from wordreel.ingest.scan import resolves_within
+from wordreel.ingest.plan import resolves_within
 from wordreel.search.caption import rank_captions as rank
 from wordreel.search.describe import describe
 from wordreel.search.hits import CaptionMatch

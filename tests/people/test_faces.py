@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from wordreel.people.face_groups import THRESHOLD, candidate_groups, group_faces
-from wordreel.people.face_spans import MIN_ROWS, centred, face_mean, face_spans
+from wordreel.people.faces import (
+    MIN_ROWS,
+    THRESHOLD,
+    candidate_groups,
+    centred,
+    face_mean,
+    face_spans,
+    group_faces,
+)
 from wordreel.types import Track
 
 DIM = 128

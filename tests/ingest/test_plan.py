@@ -8,7 +8,7 @@ from tests.digest import digest_of
 from tests.fakes import Colour, FakeFence, write_media
 
 from wordreel.ingest.add import add
-from wordreel.ingest.scan import IgnoredFile, ScannedFile, UnreadableFile, resolves_within, scan
+from wordreel.ingest.plan import IgnoredFile, ScannedFile, UnreadableFile, resolves_within, scan
 
 
 def found(*roots, skip: str = "") -> list[str]:

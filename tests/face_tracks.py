@@ -1,7 +1,7 @@
 """Tracks of faces for tests, as the faces expert would write them."""
 
 import numpy as np
-from tests.people.test_face_groups import faces_of, unit
+from tests.people.test_faces import faces_of, unit
 
 from wordreel.people.faces import face_mean
 from wordreel.types import Track

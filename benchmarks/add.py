@@ -155,7 +155,7 @@ def profile(files: list[Path]) -> tuple[float, dict[str, dict[str, float]]]:
     from wordreel.media.types import FrameNeed
     from wordreel.runtime.sessions import shared_by
     from wordreel.types import Track
-    from wordreel.util.cores import cores
+    from wordreel.util.machine import cores
 
     stages: dict[str, dict[str, float]] = {}
 

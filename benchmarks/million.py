@@ -46,7 +46,7 @@ from wordreel.search.sample import draw_sample
 from wordreel.search.scoring import RivalScores
 from wordreel.search.searcher import Searcher
 from wordreel.search.text_search import TextSearch
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 
 NORM = "dis"
 FOLDED = ("is", "csls", "nnn", "cent", "dis")

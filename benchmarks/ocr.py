@@ -23,7 +23,7 @@ from wordreel.experts.ocr_reader import WHOLE, RapidOcrReader, Region, TextLine
 from wordreel.media import Fence
 from wordreel.media.types import FrameNeed, Frames
 from wordreel.runtime.sessions import shared_by
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 
 
 class WholeFrames:

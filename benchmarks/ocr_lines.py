@@ -27,7 +27,7 @@ from rapidocr.ch_ppocr_rec import TextRecognizer
 
 from wordreel.experts.ocr_reader import RapidOcrReader, checked_models
 from wordreel.runtime.sessions import open_session, shared_by
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 
 FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSansMono", "STIXGeneral")
 SIZES = (14, 18, 22, 28, 40)

@@ -30,7 +30,7 @@ from footage import assemble
 
 from wordreel import Library
 from wordreel.catalogue.passes import Pass
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 
 
 def footage(clips: Sequence[Path], folder: Path, seconds: float, each: float) -> None:

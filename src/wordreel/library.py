@@ -259,7 +259,7 @@ class Library:
         if on is None:
             yield None
             return
-        from wordreel.workers.open_executor import open_executor
+        from wordreel.workers.executor import open_executor
 
         with open_executor(on, count) as executor:
             yield executor

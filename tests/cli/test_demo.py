@@ -31,7 +31,7 @@ def demo(tmp_path, monkeypatch):
             (weights / folder_of_one.name).symlink_to(folder_of_one)
     monkeypatch.setenv("WORDREEL_WEIGHTS", str(weights))
     monkeypatch.setattr("wordreel.cli.setup.weights.fetch_all", lambda quiet: None)
-    monkeypatch.setattr("wordreel.demo.samples.download_samples", lambda folder: {})
+    monkeypatch.setattr("wordreel.demo.collection.download_samples", lambda folder: {})
     monkeypatch.setattr("wordreel.demo.collection.build_collection", build)
 
     def run(*words, exit_code=0):

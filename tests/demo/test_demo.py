@@ -5,9 +5,8 @@ import pytest
 
 from wordreel import media
 from wordreel.demo.audio import sea_sound, speak, write_wav
-from wordreel.demo.collection import QUERIES, DemoQuery, build_collection
+from wordreel.demo.collection import ARCHIVES, QUERIES, DemoQuery, build_collection
 from wordreel.demo.film import HEIGHT, RATE, WIDTH, drift, title_card, write_film
-from wordreel.demo.samples import ARCHIVES
 
 
 def test_a_moment_counts_only_if_it_is_mostly_the_right_one():

@@ -1,6 +1,6 @@
 import sys
 
-from wordreel.util import gpu
+from wordreel.util import machine as gpu
 
 
 def test_without_a_driver_torch_is_not_imported(monkeypatch):

@@ -8,9 +8,16 @@ import pytest
 from tests.workers import calls
 
 from wordreel.errors import WordreelError
-from wordreel.workers.executor import ATTEMPTS, STARTS, CallFailed, Executor, Outcome, WorkerLost
+from wordreel.workers.executor import (
+    ATTEMPTS,
+    STARTS,
+    CallFailed,
+    Executor,
+    Outcome,
+    WorkerLost,
+    open_executor,
+)
 from wordreel.workers.local_worker import LocalWorker, local_executor
-from wordreel.workers.open_executor import open_executor
 
 
 class HereWorker:

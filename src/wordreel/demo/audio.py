@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import shutil
 import subprocess
 import sys
 import wave
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+_SYNCHRONOUS, _UTF8 = 2, 1  # of espeak-ng
 ATTEMPTS = 3  # the library crashes now and then
 WAVE_SECONDS = 4.0  # from one wave to the next
 QUIET = 0.15  # loudness between two waves, as a fraction of the loudest
@@ -22,7 +26,7 @@ SMOOTHING = 30.0  # samples
 def speak(text: str) -> tuple[NDArray[np.float32], int] | None:
     """Speak `text`; returns (samples, rate), or None without a working synthesiser."""
     if find_spec("espeakng_loader"):
-        command = [sys.executable, "-m", "wordreel.demo.espeak", text]
+        command = [sys.executable, "-m", "wordreel.demo.audio", text]
     elif program := shutil.which("espeak-ng"):
         command = [program, "-v", "en", "--stdout", "--", text]
     else:
@@ -62,3 +66,32 @@ def write_wav(path: Path, samples: NDArray[np.float32], rate: int = 22_050) -> N
         file.setsampwidth(2)
         file.setframerate(rate)
         file.writeframes((samples * 32767).astype("<i2").tobytes())
+
+
+def main(text: str) -> None:
+    """Speak `text`, in English: write the sample rate as one line, then the samples, 16-bit.
+
+    The library keeps its state in globals and now and then crashes; here only this process does.
+    """
+    loader: Any = import_module("espeakng_loader")
+    library = ctypes.CDLL(loader.get_library_path())
+    rate = int(library.espeak_Initialize(_SYNCHRONOUS, 0, loader.get_data_path().encode(), 0))
+    pieces: list[bytes] = []
+
+    def collect(samples: Any, count: int, _events: Any) -> int:
+        if samples and count > 0:
+            pieces.append(ctypes.string_at(samples, 2 * count))
+        return 0
+
+    shape = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+    callback = shape(collect)  # bound to a name: the library does not keep it alive
+    library.espeak_SetSynthCallback(callback)
+    library.espeak_SetVoiceByName(b"en")
+    data = text.encode()
+    library.espeak_Synth(data, ctypes.c_size_t(len(data) + 1), 0, 0, 0, _UTF8, None, None)
+    library.espeak_Synchronize()
+    sys.stdout.buffer.write(f"{rate}\n".encode() + b"".join(pieces))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

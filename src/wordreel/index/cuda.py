@@ -16,8 +16,8 @@ from wordreel.index.base import DerivedArrays, Index, PartedIndex, availability_
 from wordreel.index.exact import ExactIndex
 from wordreel.index.groups import FullVectors, Group, GroupBest, GroupedIndex, Penalty
 from wordreel.types import Bool, Float32, Float64
-from wordreel.util.gpu import find_gpu
 from wordreel.util.lru_cache import LRUCache
+from wordreel.util.machine import find_gpu
 
 SCORES = 1 << 28  # scores of a batch that are in memory at the same time
 RESCORED = 1 << 18  # items scored again at once

@@ -45,8 +45,8 @@ from wordreel.index.groups import (
 )
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Bool, Float32, Float64, Int64
-from wordreel.util.cores import cores
 from wordreel.util.lru_cache import LRUCache
+from wordreel.util.machine import cores
 
 FEW = 1_024  # items of a group that are all scored
 DIRECTIONS = 512  # that are quantised ...

@@ -26,7 +26,7 @@ from wordreel.ingest.worker_extractor import ClusterExtractor, ExtractSetup, Loa
 from wordreel.media import Fence
 from wordreel.runtime.sessions import shared_by
 from wordreel.runtime.store import WeightStore
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 from wordreel.workers.executor import Executor
 
 DEFAULTS = AddOptions()

@@ -14,7 +14,7 @@ from wordreel.experts.base import ChunkReader, Expert, IncrementalExpert
 from wordreel.ingest.chunks import FrameChunker, FramePieces, Piece, SoundChunker
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.types import Absent, Track
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 
 Result = TypeVar("Result")
 

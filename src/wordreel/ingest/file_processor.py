@@ -30,7 +30,7 @@ from wordreel.ingest.tasks import (
     ProcessOutcome,
 )
 from wordreel.media.types import MediaInfo
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 
 PIXELS_PER_CORE = 10_000_000
 """Pixels of a frame, summed over the files decoded at once: two cores decode two files of 4K, or one of 8K,

@@ -30,7 +30,7 @@ from wordreel.media.media_info import first_frame, real_duration
 from wordreel.media.packets import StreamClock, decode_frames, read_packets
 from wordreel.media.types import AudioNeed, FrameNeed, Need
 from wordreel.media.video_sampler import Scaler, VideoSampler, orientation
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 
 Send = Callable[..., None]
 SMALL = 640 * 360

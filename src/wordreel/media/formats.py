@@ -1,21 +1,24 @@
 """Open regular files only, and recognise media by their first bytes, never by their name.
 
-Each container wordreel opens is listed here with the demuxer that reads it. That demuxer is then named to the
-decoder, so nothing is left to guessing: a playlist or a script that calls itself a film cannot reach a
-demuxer that opens other files.
+Each container wordreel opens is listed in `data/formats.json` with the demuxer that reads it. That demuxer is
+then named to the decoder, so nothing is left to guessing: a playlist or a script that calls itself a film
+cannot reach a demuxer that opens other files.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wordreel.errors import BrokenMedia, NotMedia, OverLimit
 from wordreel.media.types import Limits
 
+TABLE = Path(__file__).parent / "data" / "formats.json"
 HEAD = 8192
 """How many of a file's first bytes `sniff` wants to see."""
 
@@ -29,79 +32,23 @@ class Container:
     picture: bool = False
 
 
-MP4 = Container("mp4", "mov")
-MATROSKA = Container("matroska", "matroska")
-AVI = Container("avi", "avi")
-MPEG_PS = Container("mpeg-ps", "mpeg")
-MPEG_TS = Container("mpeg-ts", "mpegts")
-MPEG_VIDEO = Container("mpeg", "mpegvideo")
-GIF = Container("gif", "gif")
-FLV = Container("flv", "flv")
-ASF = Container("asf", "asf")
-OGG = Container("ogg", "ogg")
-MP3 = Container("mp3", "mp3")
-WAV = Container("wav", "wav")
-FLAC = Container("flac", "flac")
-AAC = Container("aac", "aac")
-AIFF = Container("aiff", "aiff")
-JPEG = Container("jpeg", "jpeg_pipe", picture=True)
-PNG = Container("png", "png_pipe", picture=True)
-WEBP = Container("webp", "webp_pipe", picture=True)
-BMP = Container("bmp", "bmp_pipe", picture=True)
-TIFF = Container("tiff", "tiff_pipe", picture=True)
+def _read_table() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+_TABLE = _read_table()
+_CONTAINERS = {
+    entry["name"]: Container(entry["name"], entry["demuxer"], entry.get("picture", False))
+    for entry in _TABLE["containers"]
+}
+MP4, AVI, GIF, MP3, WAV, FLAC = (_CONTAINERS[name] for name in ("mp4", "avi", "gif", "mp3", "wav", "flac"))
+AAC, AIFF, MPEG_TS = (_CONTAINERS[name] for name in ("aac", "aiff", "mpeg-ts"))
+JPEG, PNG, WEBP, BMP = (_CONTAINERS[name] for name in ("jpeg", "png", "webp", "bmp"))
 
 _BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot"}
 _HEIF = {b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1", b"avif", b"avis"}
-_PREFIXES = (
-    (b"\x1aE\xdf\xa3", MATROSKA),
-    (b"\x00\x00\x01\xba", MPEG_PS),
-    (b"\x00\x00\x01\xb3", MPEG_VIDEO),
-    (b"GIF87a", GIF),
-    (b"GIF89a", GIF),
-    (b"FLV\x01", FLV),
-    (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c", ASF),
-    (b"OggS", OGG),
-    (b"fLaC", FLAC),
-    (b"\xff\xd8\xff", JPEG),
-    (b"\x89PNG\r\n\x1a\n", PNG),
-    (b"II*\x00", TIFF),
-    (b"MM\x00*", TIFF),
-)
 _RIFF = {b"AVI ": AVI, b"AVIX": AVI, b"WAVE": WAV, b"WEBP": WEBP}
-_STRANGERS = (
-    (b"PK\x03\x04", "a zip archive"),
-    (b"PK\x05\x06", "a zip archive"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"BZh", "a bzip2 archive"),
-    (b"\xfd7zXZ\x00", "an xz archive"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
-    (b"Rar!\x1a\x07", "a rar archive"),
-    (b"\x28\xb5\x2f\xfd", "a zstd archive"),
-    (b"%PDF", "a PDF document"),
-    (b"MZ", "a program"),
-    (b"\x7fELF", "a program"),
-    (b"SQLite format 3\x00", "a database"),
-)
-_POINTERS = (
-    (rb"#EXTM3U", "a playlist (HLS) is not opened: it points at other files"),
-    (rb"(#\s*)?ffconcat", "a concat script is not opened: it points at other files"),
-    (rb"file\s+['\"]?\S", "a concat script is not opened: it points at other files"),
-    (rb"\[playlist\]", "a playlist (PLS) is not opened: it points at other files"),
-    (rb"\[(InternetShortcut|Desktop Entry)\]", "a shortcut is not opened: it points at another file"),
-    (rb"\[Reference\]", "a playlist (ASX) is not opened: it points at other files"),
-    (rb"v=0\s+o=", "a session description (SDP) is not opened: it points at the network"),
-    (rb"rtsp(text|://)", "a playlist (RTSP) is not opened: it points at the network"),
-    (rb"<asx", "a playlist (ASX) is not opened: it points at other files"),
-    (rb"#!", "a script is not media"),
-)
-_MARKUP = (
-    (rb"<MPD[\s>]", "a playlist (DASH) is not opened: it points at other files"),
-    (rb"<SmoothStreamingMedia", "a playlist (Smooth Streaming) is not opened: it points at other files"),
-    (rb"<smil", "a playlist (SMIL) is not opened: it points at other files"),
-    (rb"<playlist", "a playlist (XSPF) is not opened: it points at other files"),
-    (rb"<svg[\s>]", "an SVG drawing is not opened: it can point at other files"),
-    (rb"<(!doctype\s+)?html", "a web page is not media"),
-)
 
 
 def sniff(head: bytes) -> Container:
@@ -122,9 +69,9 @@ def sniff(head: bytes) -> Container:
 
 
 def _container(head: bytes) -> Container | None:
-    for magic, container in _PREFIXES:
-        if head.startswith(magic):
-            return container
+    for entry in _TABLE["containers"]:
+        if any(head.startswith(bytes.fromhex(start)) for start in entry.get("starts", ())):
+            return _CONTAINERS[entry["name"]]
     if head[4:8] in _BOXES:
         if head[4:8] == b"ftyp" and head[8:12] in _HEIF:
             raise NotMedia("a HEIF or AVIF picture is not opened; convert it to JPEG or PNG first")
@@ -196,17 +143,16 @@ _BITS_2 = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 
 def _what_else(head: bytes) -> str:
     """One line on what a file is that is not media."""
-    for magic, what in _STRANGERS:
-        if head.startswith(magic):
-            return f"{what} is not media"
+    for entry in _TABLE["other_files"]:
+        if head.startswith(bytes.fromhex(entry["starts"])):
+            return f"{entry['is']} is not media"
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    for pattern, reason in _POINTERS:
-        if re.match(pattern, text, re.IGNORECASE):
-            return reason
-    if text.startswith(b"<"):
-        for pattern, reason in _MARKUP:
-            if re.search(pattern, text, re.IGNORECASE):
-                return reason
+    for entry in _TABLE["references"]:
+        if re.match(entry["matches"].encode(), text, re.IGNORECASE):
+            return str(entry["reason"])
+    for entry in _TABLE["markup"] if text.startswith(b"<") else ():
+        if re.search(entry["contains"].encode(), text, re.IGNORECASE):
+            return str(entry["reason"])
     if not head.strip(b"\x00"):
         return "the file begins with nothing but zero bytes"
     if all(byte >= 32 or byte in b"\t\n\r\f\x1b" for byte in head):

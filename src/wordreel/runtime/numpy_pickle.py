@@ -27,22 +27,8 @@ MAX_DEPTH = 200
 DTYPE = re.compile(r"[<>|=]?([biufc?SUV])(\d{0,6})|[|]?O8?")
 WEIGHTS_STEP = NextStep("ask for the weights in safetensors format, from a source you trust")
 REFUSED = frozenset(
-    [
-        "EXT1",
-        "EXT2",
-        "EXT4",
-        "EMPTY_SET",
-        "ADDITEMS",
-        "FROZENSET",
-        "INST",
-        "OBJ",
-        "NEWOBJ",
-        "NEWOBJ_EX",
-        "NEXT_BUFFER",
-        "READONLY_BUFFER",
-        "PERSID",
-        "BINPERSID",
-    ]
+    "EXT1 EXT2 EXT4 EMPTY_SET ADDITEMS FROZENSET INST OBJ NEWOBJ NEWOBJ_EX NEXT_BUFFER READONLY_BUFFER "  # noqa: SIM905
+    "PERSID BINPERSID".split()
 )
 PUTS, GETS = {"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}, {"GET", "BINGET", "LONG_BINGET"}
 INSTRUCTIONS = {instruction.code: instruction for instruction in pickletools.opcodes}

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 
 Precision = Literal["fp32", "fp16", "int8"]
 """How the weights of a network are stored."""

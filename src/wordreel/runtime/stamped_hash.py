@@ -32,25 +32,16 @@ def sha256_of(path: Path, stamps: Path) -> str:
 
 
 def has_sha256(path: Path, expected: str, stamps: Path | None = None) -> bool:
-    """Whether a file has this hash.
+    """Return whether a file has this hash; each process asks once for each state of the file.
 
-    Each process reads a file once. With `stamps`, a folder, a large file is read again only if its size, time
-    of change or inode is not what it was when it last had the hash, in any process.
+    With `stamps`, a folder, a large file is read again only after a change, in any process.
     """
     facts = path.stat()
     key = (str(path.resolve()), facts.st_size, facts.st_mtime_ns, expected)
     if key in _checked:
         return True
-    stamp = json.dumps([*key, facts.st_ctime_ns, facts.st_ino])
-    stamped = None if stamps is None or facts.st_size < STAMPED else stamps / f"{expected[:32]}.json"
-    with suppress(OSError, UnicodeDecodeError):
-        if stamped is not None and stamped.read_text(encoding="utf-8") == stamp:
-            _checked.add(key)
-            return True
-    if file_sha256(path) != expected:
+    stamped = stamps is not None and facts.st_size >= STAMPED
+    if (sha256_of(path, stamps) if stamps is not None and stamped else file_sha256(path)) != expected:
         return False
     _checked.add(key)
-    with suppress(OSError):  # a store that cannot be written costs only time
-        if stamped is not None:
-            write_shared(stamped, stamp.encode())
     return True

@@ -30,7 +30,7 @@ from wordreel.search.query import check_limit
 from wordreel.search.segments import segment_max, take_segments
 from wordreel.search.video_query import VideoQuery
 from wordreel.types import Float32, Float64, QueryEmbedding
-from wordreel.util import json_address
+from wordreel.util import text_files as json_address
 from wordreel.util.text_files import column_indices, pick_cells, read_lines, read_rows
 
 if TYPE_CHECKING:

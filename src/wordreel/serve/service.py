@@ -37,8 +37,8 @@ from wordreel.serve.scratch import JobSignals, make_scratch
 from wordreel.serve.tokens import Sessions
 from wordreel.serve.uploads import Uploads
 from wordreel.types import Track
-from wordreel.util.cores import cores
 from wordreel.util.lru_cache import LRUCache
+from wordreel.util.machine import cores
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,8 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from wordreel.runtime.nets import i3d
-from wordreel.runtime.nets.graph import Graph
-from wordreel.runtime.nets.time_filter import same
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
 
@@ -22,8 +20,14 @@ PUBLISHED_CONVOLUTIONS = 57  # before the classes
 PUBLISHED_KERNELS = 12_272_704  # numbers in their kernels, as counted in the weight file
 
 
+def same(length: int, kernel: int, stride: int) -> tuple[int, int]:
+    """TensorFlow's "SAME": padding before and after."""
+    padding = max((-(-length // stride) - 1) * stride + kernel - length, 0)
+    return padding // 2, padding - padding // 2
+
+
 def pad_same(x: Array, kernel: tuple[int, ...], stride: tuple[int, ...], fill: float) -> Array:
-    pads = [same(n, k, s)[:2] for n, k, s in zip(x.shape[1:], kernel, stride, strict=True)]
+    pads = [same(n, k, s) for n, k, s in zip(x.shape[1:], kernel, stride, strict=True)]
     return np.pad(x, [(0, 0), *pads], constant_values=fill)
 
 
@@ -35,27 +39,11 @@ def places(x: Array, kernel: tuple[int, ...], stride: tuple[int, ...]):
         yield where, x[(slice(None), *cut)]
 
 
-def plain_unit(x: Array, weight: Array, bias: Array, stride: int) -> Array:
-    """ReLU of a three-dimensional convolution, position by position."""
-    kernel, strides = weight.shape[2:], (stride,) * 3
-    shape = [-(-n // stride) for n in x.shape[1:]]
-    out = np.zeros((len(weight), *shape))
-    for where, piece in places(pad_same(x, kernel, strides, 0.0), kernel, strides):
-        out[(slice(None), *where)] = np.tensordot(weight, piece, 4) + bias
-    return np.maximum(out, 0)
-
-
 def plain_pool(x: Array, kernel: tuple[int, int, int], stride: tuple[int, int, int]) -> Array:
     out = np.zeros((len(x), *[-(-n // s) for n, s in zip(x.shape[1:], stride, strict=True)]))
     for where, piece in places(pad_same(x, kernel, stride, -np.inf), kernel, stride):
         out[(slice(None), *where)] = piece.max(axis=(1, 2, 3))
     return out
-
-
-def run(graph: Graph, output: str, folder: Path, frames: Array) -> Array:
-    path = folder / "piece.onnx"
-    onnx.save(graph.finish({"y": output}), str(path))
-    return Network(path)(x=frames)["y"].transpose(1, 0, 2, 3)
 
 
 def bytes_video(frames: int, size: int) -> NDArray[np.uint8]:
@@ -64,34 +52,6 @@ def bytes_video(frames: int, size: int) -> NDArray[np.uint8]:
 
 def scaled(video: NDArray[np.uint8]) -> Array:
     return (video / 127.5 - 1).transpose(3, 0, 1, 2)
-
-
-@pytest.mark.parametrize(
-    ("frames", "size", "kernel", "stride"),
-    [(16, 9, 7, 2), (8, 6, 3, 1), (4, 5, 3, 1), (2, 4, 3, 1), (4, 5, 1, 1), (3, 5, 3, 1)],
-)
-def test_a_unit_is_the_three_dimensional_convolution(
-    tmp_path: Path, frames: int, size: int, kernel: int, stride: int
-) -> None:
-    rng = np.random.default_rng(kernel)
-    weight, bias = rng.normal(size=(5, 3, kernel, kernel, kernel)), rng.normal(size=5)
-    video = bytes_video(frames, size)
-    net = i3d.VideoNetBuilder(Graph("piece"), frames, size)
-    made = run(net.graph, net.unit(net.start("x"), weight, bias, stride), tmp_path, video)
-    np.testing.assert_allclose(made, plain_unit(scaled(video), weight, bias, stride), atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "stride"), [((1, 3), (1, 2)), ((3, 3), (2, 2)), ((2, 2), (2, 2)), ((3, 3), (1, 1))]
-)
-def test_a_pool_is_the_three_dimensional_pool(
-    tmp_path: Path, kernel: tuple[int, int], stride: tuple[int, int]
-) -> None:
-    video = bytes_video(8, 7)
-    net = i3d.VideoNetBuilder(Graph("piece"), 8, 7)
-    made = run(net.graph, net.pool(net.start("x"), kernel, stride), tmp_path, video)
-    plain = plain_pool(scaled(video), (kernel[0], *kernel[1:] * 2), (stride[0], *stride[1:] * 2))
-    np.testing.assert_allclose(made, plain, atol=1e-6)
 
 
 def small_tree() -> dict[str, dict]:
@@ -177,15 +137,9 @@ def folder() -> Path:
 def test_every_published_parameter_is_in_the_graph(folder: Path) -> None:
     model = onnx.load(str(folder / "network.onnx"))
     dims = {init.name: tuple(init.dims) for init in model.graph.initializer}
-    kernels = [
-        dims[node.input[1]]
-        for node in model.graph.node
-        # A filter over time is there once per point of evaluation; the first of them carries the bias.
-        if node.op_type == "Conv" and len(node.input) == 3
-    ]
+    kernels = [dims[node.input[1]] for node in model.graph.node if node.op_type == "Conv"]
     assert len(kernels) == PUBLISHED_CONVOLUTIONS
-    taps = {1: 1.0, 3: 3.0, 7: 7 / 2}  # the first layer has its two phases side by side in the channels
-    assert sum(int(np.prod(shape)) * taps[shape[-1]] for shape in kernels) == PUBLISHED_KERNELS
+    assert sum(int(np.prod(shape)) for shape in kernels) == PUBLISHED_KERNELS
 
 
 def test_the_head_has_the_published_classes(folder: Path) -> None:

@@ -75,7 +75,7 @@ class CaptionSource:
     def inputs(self, what: str) -> list[dict[str, str]]:
         """Return the files that are read, with their checksums: one file, or the annotations in a folder."""
         from wordreel.lab.reports.report_files import input_of
-        from wordreel.util.json_address import address_file
+        from wordreel.util.text_files import address_file
 
         path = self.data or address_file(self.source)
         paths = [path]
@@ -366,7 +366,7 @@ def _encoder(opened: Library, on: str | None) -> Iterator[EncodeBlocks | None]:
         yield None
         return
     from wordreel.banks.library_workers import LibraryWorkers
-    from wordreel.workers.open_executor import open_executor
+    from wordreel.workers.executor import open_executor
 
     with redirect_stdout(sys.stderr), open_executor(on) as executor:  # Ray prints
         yield LibraryWorkers.of(executor, opened.store, opened.weights, opened.model).encode

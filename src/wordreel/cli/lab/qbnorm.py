@@ -220,7 +220,7 @@ def _fitting(on: str | None, matrices: MatrixOptions) -> Iterator[FitMethod | No
         yield None
         return
     from wordreel.lab.evaluate.fit_on_workers import fit_on
-    from wordreel.workers.open_executor import open_executor
+    from wordreel.workers.executor import open_executor
 
     with redirect_stdout(sys.stderr), open_executor(on) as executor:
         yield partial(fit_on, executor, matrices.bank, matrices.key)

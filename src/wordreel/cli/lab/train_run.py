@@ -53,7 +53,7 @@ def start(training: Training) -> None:
     if run.on is None or pack is not None:
         _train_here(training)
         return
-    from wordreel.workers.open_executor import open_executor
+    from wordreel.workers.executor import open_executor
     from wordreel.workers.world import run_world
 
     first = replace(run, on=None, workers=None)

@@ -36,8 +36,7 @@ def demo(
     from wordreel.cli.find.hit_lines import lines, reasons
     from wordreel.cli.manage import add
     from wordreel.cli.setup.weights import fetch_all
-    from wordreel.demo.collection import build_collection
-    from wordreel.demo.samples import download_samples
+    from wordreel.demo.collection import build_collection, download_samples
     from wordreel.embed.use import check_name
     from wordreel.library import Library
     from wordreel.runtime.store import WeightStore

@@ -9,7 +9,7 @@ from wordreel.errors import DatasetError
 from wordreel.lab.datasets.annotation_files import read_id_list
 from wordreel.lab.datasets.split_builder import CaptionsById, add_caption, build_split
 from wordreel.lab.datasets.types import Split
-from wordreel.util.json_address import (
+from wordreel.util.text_files import (
     ADDRESS_STEP,
     address_file,
     is_json_address,

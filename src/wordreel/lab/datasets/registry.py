@@ -13,7 +13,7 @@ from wordreel.lab.datasets.caption_rules import apply_rule
 from wordreel.lab.datasets.caption_table import is_caption_table, read_caption_table
 from wordreel.lab.datasets.json_captions import read_captions_at
 from wordreel.lab.datasets.types import Split
-from wordreel.util.json_address import is_json_address
+from wordreel.util.text_files import is_json_address
 
 READERS: dict[str, Callable[[AnnotationFolder, str], Split]] = {
     "msrvtt": video_datasets.msrvtt,

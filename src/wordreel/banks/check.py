@@ -20,9 +20,8 @@ from wordreel.banks.beta import unlabelled_beta
 from wordreel.banks.caption_queries import CaptionQueries, caption_queries
 from wordreel.banks.confidence_check import check as measure_confidence
 from wordreel.banks.confidence_check import table as confidence_table
-from wordreel.banks.embedded_bank import EmbeddedBank
+from wordreel.banks.embedded_bank import EmbeddedBank, GCRescorer
 from wordreel.banks.fitted_states import fit_all
-from wordreel.banks.gc_rescorer import GCRescorer
 from wordreel.errors import BankError, NextStep
 from wordreel.hubness import METHODS, Method, make_method
 from wordreel.hubness.beta import GRID

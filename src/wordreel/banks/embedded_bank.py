@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,13 +12,53 @@ from wordreel.catalogue.banks import Bank
 from wordreel.embed.embedding_cache import Gallery
 from wordreel.hubness.confidence import CHECKED, Confidence
 from wordreel.hubness.method import Method
+from wordreel.hubness.methods.globally_corrected import GloballyCorrected, SortedColumns
+from wordreel.hubness.similarity_sources import mixtures
 from wordreel.hubness.standard_score import StandardScore
 from wordreel.index.base import Correction
 from wordreel.progress import ProgressCallback
 from wordreel.search.query import check_norm
 from wordreel.search.scoring import PLAIN, FittedNorm, RivalScores
 from wordreel.search.searcher import Searcher
-from wordreel.types import Float32, Int64
+from wordreel.types import Float32, Float64, Int64
+
+MOST_CACHED = 50_000_000  # similarities, 200 MB
+
+
+@dataclass(frozen=True, eq=False)
+class GCRescorer:
+    """Score candidates by globally corrected retrieval.
+
+    The score is minus the number of bank queries that the item likes better, plus the similarity squeezed
+    into (0, 1) to break ties. Cost O(bank · candidates) a query, unless the sorted bank of all items is
+    `whole`, O(bank · items) memory, as for many queries at once.
+    """
+
+    bank: BankEmbeddings
+    gallery: Gallery
+    whole: SortedColumns | None = None
+
+    def columns(self, rows: Int64) -> SortedColumns:
+        """Return the sorted bank similarities of some items."""
+        if self.whole is not None:
+            return replace(self.whole, sorted=self.whole.sorted[rows])
+        source = mixtures(
+            self.bank.vectors, self.bank.weights, self.gallery.vectors[rows], self.gallery.available[rows]
+        )
+        return GloballyCorrected().fit(source).statistic(SortedColumns)
+
+    def cached(self) -> GCRescorer:
+        """With the sorted bank of all items, where that takes no more than `MOST_CACHED` values."""
+        if len(self.bank.ids) * len(self.gallery.ids) > MOST_CACHED:
+            return self
+        return replace(self, whole=self.columns(np.arange(len(self.gallery.ids))))
+
+    def __call__(self, scores: Float32, rows: Int64) -> Float64:
+        """Score some items `rows` by their plain `scores`."""
+        wide = scores.astype(np.float64)
+        greater = self.columns(rows).greater(scores)
+        return np.asarray(0.5 + wide / (2 + 2 * np.abs(wide)) - greater, np.float64)
+
 
 FEWEST_FOR_CONFIDENCE = 100  # queries; smaller banks are overconfident
 
@@ -71,8 +111,6 @@ class EmbeddedBank:
             return PLAIN
         label = self.label(method)
         if method.name == "gc":
-            from wordreel.banks.gc_rescorer import GCRescorer
-
             return FittedNorm(label, rescore=GCRescorer(self.current(), self.gallery))
         fitted = self.fit(method)
         active = fitted.active(self.gallery.ids) if method.gated else None

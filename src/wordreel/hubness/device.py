@@ -28,7 +28,7 @@ from wordreel.hubness.bank_statistics import (
     padded,
 )
 from wordreel.hubness.blocks import LARGEST, Similarities, as_source, row_batches
-from wordreel.hubness.similarity_sources import MixtureSource, ProductSource
+from wordreel.hubness.similarity_sources import MixtureSource
 from wordreel.types import Array
 from wordreel.util.machine import find_gpu
 
@@ -107,7 +107,7 @@ def gather_on_device(blocks: Similarities, collector: Collector, device: str) ->
 
 def _device_blocks(torch: Any, blocks: Similarities, device: str) -> Iterator[Any]:
     """Yield `[some queries, items]` float32 tensors on the device, in order."""
-    if not isinstance(blocks, ProductSource | MixtureSource):
+    if not isinstance(blocks, MixtureSource):
         for rows in row_batches(blocks):
             step = max(1, BLOCK // rows.shape[1])
             for start in range(0, len(rows), step):
@@ -115,10 +115,6 @@ def _device_blocks(torch: Any, blocks: Similarities, device: str) -> Iterator[An
         return
     queries, items = (_tensor(torch, array, device) for array in (blocks.queries, blocks.items))
     step = max(1, BLOCK // len(items)) if len(items) else 1
-    if isinstance(blocks, ProductSource):
-        for start in range(0, len(queries), step):
-            yield queries[start : start + step] @ items.T
-        return
     weights, available = (_tensor(torch, array, device) for array in (blocks.weights, blocks.available))
     for start in range(0, len(queries), step):
         own = weights[start : start + step]

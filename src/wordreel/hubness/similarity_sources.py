@@ -1,8 +1,7 @@
 """Similarities of embeddings, computed block by block as a method reads them and never stored.
 
-`product` is for single vectors (one matrix product per block), `mixtures` for mixtures of experts (see
-`models.similarity`). Both can be read again, so Sinkhorn can be fitted too. Memory: one batch of 16 MB beside
-the embeddings.
+`product` is for single vectors, `mixtures` for mixtures of experts (see `models.similarity`). Both can be
+read again, so Sinkhorn can be fitted too. Memory: one batch of 16 MB beside the embeddings.
 """
 
 from __future__ import annotations
@@ -15,21 +14,6 @@ from wordreel.errors import HubnessError
 from wordreel.hubness.blocks import SimilaritySource
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.types import Array, Bool, Float32
-
-
-@dataclass(frozen=True)
-class ProductSource:
-    """Rows of `queries [m, d] · items [n, d]ᵀ`."""
-
-    queries: Array
-    items: Array
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (len(self.queries), len(self.items))
-
-    def read(self, start: int, stop: int) -> Array:
-        return np.asarray(_floats(self.queries[start:stop]) @ self.items.T)
 
 
 @dataclass(frozen=True)
@@ -74,7 +58,9 @@ def product(queries: Array, items: Array) -> SimilaritySource:
         raise HubnessError(
             f"embeddings are matrices [rows, dim] of one dim, not {queries.shape} and {items.shape}"
         )
-    return ProductSource(queries, _floats(items))
+    one = np.ones((1, 1), np.float32)
+    weights, available = np.broadcast_to(one, (len(queries), 1)), np.broadcast_to(one, (len(items), 1))
+    return MixtureSource(queries.astype(np.float32)[:, None], weights, items.astype(np.float32), available)
 
 
 def mixtures(queries: Float32, weights: Float32, items: Float32, available: Bool) -> SimilaritySource:
@@ -116,7 +102,3 @@ def mixtures(queries: Float32, weights: Float32, items: Float32, available: Bool
     return MixtureSource(
         queries, weights, masked.astype(np.float32, copy=False), available.astype(np.float32)
     )
-
-
-def _floats(values: Array) -> Array:
-    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)

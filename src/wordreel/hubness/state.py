@@ -61,15 +61,6 @@ class State:
     def bank_size(self) -> int:
         return self.banks[QUERIES].size
 
-    @property
-    def exact(self) -> bool:
-        """False where columns are compressed, so that ranks are estimates."""
-        return all(
-            getattr(statistic, "exact", True)
-            for bank in self.banks.values()
-            for statistic in bank.statistics.values()
-        )
-
     @cached_property
     def offset(self) -> Float64:
         """`[items]`: the method ranks by s(q, v) − offset[v]. Only for foldable methods."""

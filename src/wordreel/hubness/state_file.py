@@ -41,7 +41,6 @@ def save_state(state: State, path: Path, extra: Mapping[str, Array] | None = Non
         "parameters": asdict(state.method),
         "items": state.items,
         "banks": {name: bank.size for name, bank in state.banks.items()},
-        "exact": state.exact,
         "crc32": array_checksum(arrays),
         "dtype": sorted({str(array.dtype) for array in arrays.values()}),
     }

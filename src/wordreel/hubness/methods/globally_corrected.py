@@ -12,65 +12,41 @@ are broken by the position of s(q, v) within the row, scaled into [0, 1): the in
 same rank and the same similarity stay equal.
 
 Fit O(bank log bank) per item; the state is the sorted bank, **O(gallery · bank) memory**. Apply O(log bank)
-per score and a sort per row; scores are float64. It is not foldable into one number per item. `levels` keeps
-only that many order statistics per item; ranks are then estimates and `state.exact` is False.
+per score and a sort per row; scores are float64. It is not foldable into one number per item.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from wordreel.errors import HubnessError
 from wordreel.hubness.bank_statistics import ItemStatistic, Spec
 from wordreel.hubness.blocks import SimilarityBlock
-from wordreel.hubness.method import Method, Scorer, check_count
+from wordreel.hubness.method import Method, Scorer
 from wordreel.hubness.state import State
 from wordreel.types import Array, Float64
 
 
 @dataclass(frozen=True)
 class SortedColumns(ItemStatistic):
-    """Every bank similarity of every item, `sorted [items, size]` or `[items, levels]`, ascending.
-
-    With `levels` each column is reduced to that many evenly spaced order statistics; ranks are then estimates
-    within bank/levels ranks, and the state says that it is not exact.
-    """
+    """Every bank similarity of every item, `sorted [items, size]`, ascending."""
 
     key: ClassVar[str] = "columns"
     fold_rows: ClassVar[float] = math.inf
     sorted: Array
 
     @classmethod
-    def of(cls, block: SimilarityBlock, parameter: int | None) -> Self:
-        return cls(parameter, len(block), block.values.T.copy())
-
-    @property
-    def exact(self) -> bool:
-        return bool(self.sorted.shape[1] == self.size)
-
-    def compressed(self) -> SortedColumns:
-        """Keep `levels` order statistics of each column, those in the middle of equal shares of the bank."""
-        levels = self.parameter
-        if levels is None or levels >= self.size:
-            return self
-        positions = ((np.arange(levels) + 0.5) * self.size / levels).astype(int)
-        return replace(self, sorted=np.ascontiguousarray(self.sorted[:, positions]))
+    def of(cls, block: SimilarityBlock, parameter: None) -> Self:
+        return cls(None, len(block), block.values.T.copy())
 
     def merge(self, *others: SortedColumns) -> SortedColumns:
-        every = (self, *others)
-        if not all(one.exact for one in every):
-            raise HubnessError("compressed columns cannot change; fit the whole bank again")
-        rows = np.concatenate([one.sorted for one in every], axis=1)
-        return SortedColumns(self.parameter, rows.shape[1], np.sort(rows, axis=1)).compressed()
-
-    def extend(self, other: SortedColumns) -> SortedColumns:
-        return super().extend(other if self.exact else other.compressed())
+        rows = np.concatenate([one.sorted for one in (self, *others)], axis=1)
+        return SortedColumns(None, rows.shape[1], np.sort(rows, axis=1))
 
     def greater(self, rows: Array) -> Float64:
         """Return how many bank similarities of each item exceed `rows [queries, items]`, by bisection."""
@@ -79,7 +55,7 @@ class SortedColumns(ItemStatistic):
         below = np.empty(rows.shape, np.int64)
         for item, column in enumerate(columns):
             below[:, item] = np.searchsorted(column, rows[:, item], side="right")
-        return np.asarray((width - below) * (self.size / width), np.float64)
+        return np.asarray(width - below, np.float64)
 
     @cached_property
     def _wide(self) -> Float64:
@@ -94,15 +70,10 @@ class GloballyCorrected(Method):
     foldable: ClassVar[bool] = False
     double: ClassVar[bool] = True
     gpu: ClassVar[bool] = False
-    levels: int | None = None
     printed: bool = False
 
-    def __post_init__(self) -> None:
-        if self.levels is not None:
-            check_count("levels", self.levels, 1)
-
     def statistics(self, bank: str) -> Sequence[Spec]:
-        return [Spec(SortedColumns, self.levels)]
+        return [Spec(SortedColumns)]
 
     def scorer(self, state: State, kind: np.dtype[Any]) -> Scorer:
         columns = state.statistic(SortedColumns)

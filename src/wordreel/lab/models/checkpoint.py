@@ -9,8 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,7 +37,6 @@ from wordreel.util.atomic import atomic_write, make_dir
 WEIGHTS, FACTS, KEY = "model.safetensors", "model.json", "wordreel"
 FORMAT = 1
 BATCH = 64
-FEW = 8  # clips
 AGAIN = NextStep("copy it again from where it was trained, or train it again")
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -170,7 +168,7 @@ class TrainedModel(CheckpointModel):
         for start in range(0, len(clips), BATCH):
             some = clips[start : start + BATCH]
             rows = [{name: clip_rows(track, clip) for name, track in known.items()} for clip in some]
-            with torch.inference_mode(), _threads_for(len(some)):
+            with torch.inference_mode():
                 videos = self._module.embed_videos(collate(rows, config))
             vectors[start : start + len(some)] = videos.vectors.float().numpy()
             available[start : start + len(some)] = videos.available.numpy()
@@ -203,14 +201,3 @@ class TrainedModel(CheckpointModel):
     @cached_property
     def _tokenizer(self) -> CaptionTokenizer:
         return open_tokenizer(self._module.config.text, self.folder, self._store)
-
-
-@contextmanager
-def _threads_for(clips: int) -> Iterator[None]:
-    """One thread for a handful of clips: more wait for each other longer than they work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if clips <= FEW else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

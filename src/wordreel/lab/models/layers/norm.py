@@ -26,21 +26,10 @@ class BatchNorm(nn.BatchNorm1d):
         return self._scaled(x, *self._moments(x.reshape(-1, x.shape[-1]), mask.reshape(-1, 1)))
 
     def each(self, x: Tensor) -> Tensor:
-        """`x [b, k, d]` as k calls with `x[:, 0]`, `x[:, 1]`, … one after the other, in one go."""
-        if not self.training:
-            return self.forward(x)
-        if x.shape[0] < 2:
+        """Return `x [b, k, d]` after k calls with `x[:, 0]`, `x[:, 1]`, … one after the other."""
+        if self.training and x.shape[0] < 2:
             raise ValueError("batch norm needs at least two rows in training; leave a last batch of one out")
-        variance, mean = torch.var_mean(wide(x), dim=0, correction=0)  # [k, d]
-        with torch.no_grad():
-            keep, size, times = 1 - self._momentum, x.shape[0], x.shape[1]
-            # r ← keep r + momentum s for each of the k, unrolled.
-            late = keep ** torch.arange(times - 1, -1, -1, device=x.device, dtype=mean.dtype)[:, None]
-            share = self._momentum * late.sum()
-            scale = self._momentum / share
-            fair = variance * size / (size - 1)
-            self._update_running((late * mean).sum(0) * scale, (late * fair).sum(0) * scale, share, times)
-        return self._scaled(x, mean, variance)
+        return torch.stack([self(part) for part in x.unbind(dim=1)], dim=1)
 
     @property
     def _momentum(self) -> float:
@@ -58,13 +47,13 @@ class BatchNorm(nn.BatchNorm1d):
             self._update_running(mean.flatten(), fair.flatten(), share.flatten())
         return mean, variance
 
-    def _update_running(self, mean: Tensor, variance: Tensor, share: Tensor, calls: int = 1) -> None:
+    def _update_running(self, mean: Tensor, variance: Tensor, share: Tensor) -> None:
         old_mean, old_variance, seen = self.running_mean, self.running_var, self.num_batches_tracked
         if old_mean is None or old_variance is None or seen is None:
             return
         old_mean.add_(share * (mean - old_mean))
         old_variance.add_(share * (variance - old_variance))
-        seen.add_(calls)
+        seen.add_(1)
 
     def _scaled(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
         y = (wide(x) - mean) * torch.rsqrt(variance + self.eps)

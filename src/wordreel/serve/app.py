@@ -38,7 +38,7 @@ ABOUT = (
 
 
 def build_app(service: Service) -> ASGIApp:
-    """The ASGI application for a service."""
+    """Return the ASGI application for a service."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -70,12 +70,12 @@ def build_app(service: Service) -> ASGIApp:
 
 
 def build_server(service: Service) -> uvicorn.Server:
-    """A uvicorn server for a service, not yet started."""
+    """Return a uvicorn server for a service, not yet started."""
     return uvicorn.Server(uvicorn.Config(build_app(service), **uvicorn_settings(service.options)))
 
 
 def uvicorn_settings(options: Options) -> dict[str, Any]:
-    """The arguments of uvicorn for these options."""
+    """Return the arguments of uvicorn for these options."""
     return {
         "host": options.host,
         "port": options.port,

@@ -24,10 +24,10 @@ MAX_FOLDERS = 100
 
 
 def display_path(path: str) -> str:
-    """A path as text that JSON can hold; bytes that are not text are escaped.
+    r"""Return a path as text that JSON can hold; bytes that are not text are escaped.
 
-    >>> display_path("/films/\\udcff.mp4")
-    '/films/\\\\xff.mp4'
+    >>> display_path("/films/\udcff.mp4")
+    '/films/\\xff.mp4'
     """
     if path.isascii():  # as nearly every one
         return path
@@ -35,13 +35,13 @@ def display_path(path: str) -> str:
 
 
 def display_name(path: str, uploaded: dict[str, str] | None = None) -> str:
-    """The name of a file; of an upload, the name its sender gave it."""
+    """Return the name of a file; of an upload, the name its sender gave it."""
     name = path.rstrip("/").rpartition("/")[2]
     return (uploaded or {}).get(name) or display_path(name)
 
 
 def safe_name(name: str) -> str:
-    r"""The name of an uploaded file without folders and unprintable characters.
+    r"""Return the name of an uploaded file without folders and unprintable characters.
 
     >>> safe_name("../../etc/pass\nwd"), safe_name("C:\\films\\a.mp4"), safe_name("..")
     ('passwd', 'a.mp4', 'upload')
@@ -52,7 +52,7 @@ def safe_name(name: str) -> str:
 
 
 def largest_folders(paths: Iterable[str], library: str) -> list[str]:
-    """The folders with the most files, without those of the library itself.
+    """Return the folders with the most files, without those of the library itself.
 
     >>> largest_folders(["/a/1.mp4", "/b/2.mp4", "/b/3.mp4", "/lib/uploads/4"], "/lib")
     ['/b', '/a']
@@ -62,14 +62,17 @@ def largest_folders(paths: Iterable[str], library: str) -> list[str]:
 
 
 def thumb_url(content: str, second: float) -> str:
+    """Return the address of a frame."""
     return f"/api/thumb/{content}?t={second:.2f}"
 
 
 def preview_url(content: str, start: float, end: float) -> str:
+    """Return the address of a moving preview."""
     return f"/api/preview/{content}?start={start:.2f}&end={end:.2f}"
 
 
 def media_url(content: str) -> str:
+    """Return the address of a file."""
     return f"/media/{content}"
 
 
@@ -117,7 +120,7 @@ def finite(value: float) -> float:
 def _expert_shares(
     searcher: Searcher, contents: Sequence[str], weights: Sequence[float] | None
 ) -> list[dict[str, float]]:
-    """w a / Σ w a: the mixture weight of each expert for each of these videos."""
+    """Return w a / Σ w a: the mixture weight of each expert for each of these videos."""
     if weights is None or not contents:
         return [{} for _ in contents]
     snapshot, experts = searcher.snapshot, searcher.model.experts

@@ -38,7 +38,7 @@ class HubCounts:
     measures: list[dict[str, Any]]
 
     def hubs(self) -> list[int]:
-        """The videos that were found most often before."""
+        """Return the videos that were found most often before."""
         return [int(video) for video in np.argsort(-self.before, kind="stable")[:HUBS]]
 
 
@@ -69,7 +69,7 @@ def count_occurrences(work: EmbeddedBank, norm: FittedNorm) -> HubCounts:
 
 
 def _best(work: EmbeddedBank, norms: Sequence[FittedNorm], k: int) -> list[Int64]:
-    """`[queries, k]` under each norm: the numbers of each query's best videos."""
+    """Return `[queries, k]` under each norm: the numbers of each query's best videos."""
     searcher, queries = work.searcher, work.current()
     no_words = lexical_matches(searcher.snapshot, "")
     encoded = [

@@ -47,7 +47,10 @@ class CurrentModel:
         self.problem: WordreelError | None = None
 
     def __call__(self) -> Model:
-        """The library's model. If it cannot be opened, the old one stays."""
+        """Return the library's model.
+
+        If it cannot be opened, the old one stays.
+        """
         with self._lock:
             key = in_use(self._store)
             if key != self.key:
@@ -66,8 +69,11 @@ class CurrentModel:
 
 @dataclass(frozen=True, eq=False)
 class LiveState:
-    """A searcher, why it cannot search at all (`problem`), how many clips its model has not embedded
-    (`missing`), and what it cannot read of the others (`outdated`)."""
+    """A searcher, and what it cannot find.
+
+    Why it cannot search at all (`problem`), how many clips its model has not embedded (`missing`), and what
+    it cannot read of the others (`outdated`).
+    """
 
     searcher: Searcher
     problem: WordreelError | Problem | None = None
@@ -77,13 +83,13 @@ class LiveState:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def check(self) -> Searcher:
-        """The searcher; the problem is raised where an empty answer would be misleading."""
+        """Return the searcher; raise the problem where an empty answer would be misleading."""
         if self.problem is not None:
             raise self.problem
         return self.searcher
 
     def cached(self, key: tuple[str, ...], compute: Callable[[], T]) -> T:
-        """A value that is expensive and stays the same as long as the library does."""
+        """Return a value that is expensive and stays the same as long as the library does."""
         with self._lock:
             known = self._values.get(key)
             if known is None:
@@ -93,8 +99,11 @@ class LiveState:
 
 
 class LiveSearcher:
-    """Holds the state of now. `current_model` returns the model that the library uses at the moment, and
-    `index_server` the vector server that searches it, if any."""
+    """Holds the state of now.
+
+    `current_model` returns the model that the library uses at the moment, and `index_server` the vector
+    server that searches it, if any.
+    """
 
     def __init__(
         self,

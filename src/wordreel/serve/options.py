@@ -64,6 +64,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_address(name: str) -> bool:
+    """Return whether a host is an IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

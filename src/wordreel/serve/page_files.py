@@ -25,7 +25,7 @@ class PageFiles(StaticFiles):
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """A file of the page; a browser that goes to any other address gets the page, which says so."""
+        """Return a file of the page; other addresses get the page, which says that there is nothing."""
         try:
             return await super().get_response(path, scope)
         except HTTPException as error:
@@ -59,7 +59,7 @@ class PageFiles(StaticFiles):
 
 
 def page_files() -> ASGIApp:
-    """The page and everything it loads, compressed for browsers that accept that."""
+    """Return the page and everything it loads, compressed for browsers that accept that."""
     return GZipMiddleware(PageFiles(packages=[("wordreel.serve", "page")], html=True), SMALLEST_GZIP)
 
 

@@ -63,7 +63,8 @@ class Thumbnails:
 
     def thumb(self, content: str, path: Path, second: float, duration: float, size: int = SIDE) -> bytes:
         """A JPEG of the frame at a second, or of the last one before the end; `size` is rounded up to a side
-        that is cached."""
+        that is cached.
+        """
         start = _rounded(min(second, max(0.0, duration - PRECISION)))
         side = next((cached for cached in SIDES if cached >= size), SIDES[-1])
         return self._cache.get(

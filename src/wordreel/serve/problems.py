@@ -54,7 +54,10 @@ class Problem(FastHTTPException):
         super().__init__(status, self.message, dict(headers or {}))
 
     def response(self) -> Response:
-        """The response of an error. Only ASCII: a message may quote what no encoding can hold."""
+        """Return the response of an error.
+
+        Only ASCII: a message may quote what no encoding can hold.
+        """
         step = asdict(self.next_step) if self.next_step else None
         error = {"code": self.code, "message": self.message, "field": self.field, "next_step": step}
         body = json.dumps({"error": error})
@@ -62,16 +65,12 @@ class Problem(FastHTTPException):
 
 
 def with_next_step(message: str, next_step: NextStep | None) -> str:
-    """
-    >>> step = NextStep("build one", page="Settings → Ranking")
-    >>> with_next_step("a minimum confidence needs a query bank", step)
-    'a minimum confidence needs a query bank; build one in Settings → Ranking'
-    """
+    """Append the next step to a message."""
     return f"{message}; {next_step.for_page()}" if next_step else message
 
 
 def page_message(error: WordreelError) -> str:
-    """An error's message with its next step in the words of the page."""
+    """Return an error's message with its next step in the words of the page."""
     return with_next_step(error.message, error.next_step)
 
 
@@ -102,7 +101,7 @@ INTERNAL = "something unexpected went wrong; try again, the server's log has the
 
 
 def invalid_text(field: str | None, error: Mapping[str, Any]) -> str:
-    """What is wrong with a field, without the words of the validator: no patterns, no types.
+    """Return what is wrong with a field, without the words of the validator: no patterns, no types.
 
     >>> invalid_text("limit", {"type": "less_than_equal", "ctx": {"le": 200}})
     '“limit” must be at most 200'
@@ -130,13 +129,14 @@ def invalid_text(field: str | None, error: Mapping[str, Any]) -> str:
 
 
 def problem_of(error: WordreelError) -> Problem:
-    """The HTTP answer to an error of wordreel."""
+    """Return the HTTP answer to an error of wordreel."""
     status, code = next((status, code) for kind, status, code in KINDS if isinstance(error, kind))
     field = error.field if isinstance(error, QueryError) else None
     return Problem(status, code, error.message, field, next_step=error.next_step)
 
 
 def read_only() -> Problem:
+    """Return the answer to a change of a read-only server."""
     return Problem(
         403,
         "read_only",
@@ -145,6 +145,7 @@ def read_only() -> Problem:
 
 
 def too_large(most: int) -> Problem:
+    """Return the answer to a body of more than `most` bytes."""
     message = f"at most {most / 2**20:g} MiB may be sent at once"
     return Problem(413, "too_large", message, headers={"connection": "close"})
 
@@ -166,7 +167,7 @@ def install(app: FastAPI) -> None:
 
 
 def as_problem(error: Exception) -> Problem:
-    """The answer to any error."""
+    """Return the answer to any error."""
     match error:
         case Problem():
             return error

@@ -67,19 +67,19 @@ def run_processes(library: Library, index: str | None, options: Options) -> None
 
 
 def served_here() -> Served:
-    """What this process is to serve."""
+    """Return what this process is to serve."""
     return TypeAdapter(Served).validate_json(os.environ[ENVIRONMENT])
 
 
 def process_app() -> ASGIApp:
-    """The application of one process."""
+    """Return the application of one process."""
     die_with_parent()
     served = served_here()
     return build_app(Service(served.open(), served.options))
 
 
 def free_port(host: str) -> int:
-    """A port that nothing listens at."""
+    """Return a port that nothing listens at."""
     with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as found:
         port: int = found.getsockname()[1]
         return port

@@ -20,7 +20,7 @@ CONTENT = r"^[0-9A-Za-z_-]{1,128}$"  # the hash of a file's bytes, or what names
 
 
 def _moment(value: datetime) -> datetime:
-    """A time without a zone is the server's; one that no calendar here can hold is refused."""
+    """Read a time: one without a zone is the server's; one that no calendar here can hold is refused."""
     try:
         return value.astimezone(UTC)
     except (OverflowError, ValueError, OSError):
@@ -54,11 +54,15 @@ class RequestModel(BaseModel):
 
 
 class SpanModel(BaseModel):
+    """A stretch of a video in seconds."""
+
     start: float
     end: float
 
 
 class ThenModel(SpanModel):
+    """The later moment of a pair."""
+
     score: float
 
 
@@ -95,6 +99,8 @@ class TimingModel(BaseModel):
 
 
 class SearchResponse(BaseModel):
+    """The answer to a search."""
+
     query: dict[str, Any]
     norm: str
     note: str = Field(description="why the ranking is what it is, where that may surprise")
@@ -114,6 +120,8 @@ class NextStepModel(BaseModel):
 
 
 class ErrorModel(BaseModel):
+    """An error, with what to do next."""
+
     code: str = Field(examples=["not_found"])
     message: str = Field(examples=["there is no such file in the library"])
     field: str | None = None
@@ -127,6 +135,8 @@ class ErrorResponse(BaseModel):
 
 
 class JobModel(BaseModel):
+    """A job: adding, embedding, checking."""
+
     id: int
     kind: Literal["add", "thorough", "embed", "bank", "check", "use"]
     title: str
@@ -144,6 +154,8 @@ class JobModel(BaseModel):
 
 
 class JobResponse(BaseModel):
+    """One job."""
+
     job: JobModel
 
     @classmethod
@@ -152,6 +164,8 @@ class JobResponse(BaseModel):
 
 
 class OkResponse(BaseModel):
+    """A change was made."""
+
     ok: bool = True
 
 
@@ -191,6 +205,8 @@ def _limits(about: QueryField) -> dict[str, Any]:
 if TYPE_CHECKING:
 
     class SearchRequest(RequestModel):
+        """What a search asks."""
+
         image: str | None
 
 else:
@@ -203,7 +219,7 @@ else:
 
 
 def query_of(request: SearchRequest) -> Query:
-    """The request as a query; its image is still the id of an upload.
+    """Return the request as a query; its image is still the id of an upload.
 
     >>> query_of(SearchRequest(text="a red car", kind="video", limit=3)).filters.kind
     'video'

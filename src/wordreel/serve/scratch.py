@@ -22,7 +22,7 @@ LOOK_EVERY = 0.1  # seconds
 
 
 def make_scratch() -> TemporaryDirectory[str]:
-    """A new folder, in memory where the system has such a file system."""
+    """Return a new folder, in memory where the system has such a file system."""
     return TemporaryDirectory(prefix="wordreel-", dir=MEMORY if MEMORY.is_dir() else None)
 
 

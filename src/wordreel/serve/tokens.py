@@ -75,7 +75,10 @@ class TokenVerifier:
 
 
 def load_token_hash(store: LibraryStore, file: Path | None) -> str | None:
-    """The hash of the token; None where the library has none. A token file that is named must be there."""
+    """Return the hash of the token; None where the library has none.
+
+    A token file that is named must be there.
+    """
     if file is None:
         return store.setting(SETTING)
     try:
@@ -136,7 +139,10 @@ class Sessions:
         return cookie
 
     def valid(self, cookie: str) -> bool:
-        """Looking a hash up tells nothing about the cookie through the time it takes."""
+        """Return whether a cookie is valid.
+
+        Looking a hash up tells nothing about the cookie through the time it takes.
+        """
         try:
             opened = self._file(cookie).stat().st_mtime
         except FileNotFoundError:

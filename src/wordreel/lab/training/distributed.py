@@ -19,6 +19,8 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class World:
+    """The processes of a training, and what they exchange."""
+
     rank: int = 0
     size: int = 1
     local_rank: int = 0
@@ -29,12 +31,12 @@ class World:
         return self.rank == 0
 
     def shard(self, batch: Tensor) -> Tensor:
-        """This process's part of a batch `[b]`; the world size divides `b`."""
+        """Return this process's part of a batch `[b]`; the world size divides `b`."""
         each = len(batch) // self.size
         return batch[self.rank * each : (self.rank + 1) * each]
 
     def divisible(self, batch: Tensor) -> Tensor:
-        """The batch without the last pairs that cannot be divided evenly."""
+        """Return the batch without the last pairs that cannot be divided evenly."""
         return batch[: len(batch) // self.size * self.size]
 
     def gather(self, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -49,7 +51,7 @@ class World:
         return tuple(_Gather.apply(x) for x in tensors)  # type: ignore[no-untyped-call]
 
     def wrap(self, module: nn.Module, device: torch.device) -> nn.Module:
-        """The module with gradients averaged over the world."""
+        """Return the module with gradients averaged over the world."""
         if self.size == 1:
             return module
         ids = [device.index or 0] if device.type == "cuda" else None
@@ -62,7 +64,7 @@ class World:
         )
 
     def broadcast(self, value: float, device: torch.device) -> float:
-        """The main process's number, on every process."""
+        """Return the main process's number, on every process."""
         if self.size == 1:
             return value
         shared = torch.tensor([value], dtype=torch.float64, device=device)
@@ -87,7 +89,7 @@ class _Gather(torch.autograd.Function):
 
 @contextmanager
 def init_world(device_type: str) -> Iterator[World]:
-    """The world that torchrun describes in the environment, or this process alone.
+    """Yield the world that torchrun describes in the environment, or this process alone.
 
     Waits at the end until all processes are done. A process group that exists already is left open.
     """

@@ -64,7 +64,7 @@ class FeatureBatches(BatchSource):
         self._compiled: Any = torch.compile(self._compare, mode=mode) if run.compile else self._compare
 
     def _states(self, words: Packed) -> Packed:
-        """What is stored of captions: a frozen text network's states, or what it reads."""
+        """Return what is stored of captions: a frozen text network's states, or what it reads."""
         text = self.module.config.text
         return frozen_states(self.module, words, text, self.device) if is_frozen(text) else words
 

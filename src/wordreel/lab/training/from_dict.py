@@ -63,7 +63,7 @@ def did_you_mean(key: str, names: list[str]) -> str:
 
 
 def _convert(value: Any, hint: Any, where: str) -> Any:
-    """The value as its type: integers may stand for floats, lists for tuples."""
+    """Return the value as its type: integers may stand for floats, lists for tuples."""
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in inside:

@@ -20,7 +20,7 @@ from wordreel.lab.training.settings import ScheduleSettings
 
 
 def lr_factor(settings: ScheduleSettings, step: int, total_steps: int, steps_per_epoch: int) -> float:
-    """The factor by which step `step` (0, 1, …) scales the initial learning rate.
+    """Return the factor by which step `step` (0, 1, …) scales the initial learning rate.
 
     >>> [round(lr_factor(ScheduleSettings("step", gamma=0.5), s, 4, 2), 3) for s in range(4)]
     [1.0, 1.0, 0.5, 0.5]

@@ -43,7 +43,7 @@ class ValidationMetrics:
         return ValidationMetrics(RetrievalMetrics(**value["t2v"]), RetrievalMetrics(**value["v2t"]))
 
     def score(self, select: str) -> float:
-        """The figure that chooses the best epoch: the geometric mean of R@1, R@5 and R@10."""
+        """Return the figure that chooses the best epoch: the geometric mean of R@1, R@5 and R@10."""
         if select == "v2t":
             return self.v2t.geometric_mean
         if select == "both":

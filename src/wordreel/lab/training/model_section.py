@@ -102,7 +102,7 @@ def _text(base: ModelConfig | None, changes: Any) -> TextConfig:
 
 
 def _backbone(value: Any, start: str) -> ClipConfig | None:
-    """The CLIP that training starts from, or else the one that the recipe describes."""
+    """Return the CLIP that training starts from, or else the one that the recipe describes."""
     if start:
         from wordreel.lab.checkpoints.clip import read_clip
 

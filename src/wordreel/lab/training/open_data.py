@@ -198,7 +198,7 @@ def add_teachers(
 
 
 def _read_as_teacher(folder: Path, train: Pairs, read: ReadPairs | None) -> Pairs:
-    """The same videos and captions with the experts and word features that a teacher takes."""
+    """Return the same videos and captions with the experts and word features that a teacher takes."""
     if read is None:
         return train
     facts = read_facts(find_checkpoint(folder))

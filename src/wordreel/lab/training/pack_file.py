@@ -101,7 +101,7 @@ def _model(recipe: Recipe) -> ModelConfig:
 
 
 def _model_facts(model: ModelConfig) -> dict[str, Any]:
-    """What the packed arrays depend on."""
+    """Return what the packed arrays depend on."""
     values = to_json(model)
     text = {key: values["text"][key] for key in ("words", "dim", "source", "max_tokens", "stop_words")}
     experts = [{key: e[key] for key in ("name", "dim", "pool", "max_tokens")} for e in values["experts"]]

@@ -13,6 +13,8 @@ DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class TrainingPrecision:
+    """The precision of products in training, and the scaling of gradients that it needs."""
+
     name: str
     device: str  # "cpu" or "cuda"
 

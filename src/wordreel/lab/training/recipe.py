@@ -165,7 +165,7 @@ def put(values: dict[str, Any], override: str) -> None:
 
 
 def _values(source: str) -> dict[str, Any]:
-    """The plain values of a recipe, with those that it inherits."""
+    """Return the plain values of a recipe, with those that it inherits."""
     for folder in (".", "clip/models"):
         if source in _stems(folder):
             return _inherited(_read(FOLDER / folder / f"{source}.toml"))

@@ -171,7 +171,7 @@ class RunSettings:
             raise ValueError("seed, patience and save_minutes must not be below 0")
 
     def precision_on(self, device: str) -> str:
-        """The precision on "cpu" or "cuda"."""
+        """Return the precision on "cpu" or "cuda"."""
         if self.precision != "auto":
             return self.precision
         return "bfloat16" if device == "cuda" else "float32"

@@ -26,6 +26,8 @@ BLOCK = 1024  # captions ranked at once
 
 @dataclass(frozen=True)
 class Teacher:
+    """A trained model with what it made of the training data."""
+
     videos: VideoEmbeddings  # [videos, experts, dim]
     queries: QueryEmbeddings  # [captions, experts, dim]
     plain: bool = False  # the sum over experts, not the mean over available ones
@@ -53,7 +55,7 @@ class Teachers:
     each: tuple[Teacher, ...]
 
     def similarities(self, videos: Tensor, captions: Tensor) -> Tensor:
-        """`[teachers, captions, videos]`"""
+        """Return the similarities of all teachers, `[teachers, captions, videos]`."""
         device = self.each[0].videos.vectors.device
         videos, captions = videos.to(device), captions.to(device)
         return torch.stack([teacher.similarities(videos, captions) for teacher in self.each])

@@ -104,7 +104,7 @@ class JobQueue:
             yield
 
     def get(self, number: int) -> Job:
-        """A job as it is now; raises a `Problem` where there is none."""
+        """Return a job as it is now; raise a `Problem` where there is none."""
         job = table.read_job(self._store, number) if 0 < number < 2**63 else None
         if job is None:
             raise Problem(404, "not_found", "this work is no longer known")
@@ -139,7 +139,7 @@ class JobQueue:
         return len(table.unfinished_jobs(self._store))
 
     def running(self) -> Job | None:
-        """The job that runs now, here or at another server."""
+        """Return the job that runs now, here or at another server."""
         return next((job for job in self.latest() if job.state == table.RUNNING), None)
 
     def _run(self) -> None:

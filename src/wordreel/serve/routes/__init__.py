@@ -50,6 +50,6 @@ def client_of(request: Request) -> str:
 
 
 def binary(*media_types: str) -> dict[int | str, dict[str, Any]]:
-    """The documentation of a route that answers with bytes."""
+    """Return the documentation of a route that answers with bytes."""
     content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in media_types}
     return {200: {"content": content, "description": "the bytes"}}

@@ -28,6 +28,8 @@ WORSE = "this ranking finds the same files even more often than similarity alone
 
 
 class BankCheckModel(BaseModel):
+    """The last check of a bank."""
+
     passed: bool
     verdict: str
     method: str
@@ -43,10 +45,14 @@ class BankModel(BankRow):
 
 
 class BanksResponse(BaseModel):
+    """The banks of the library."""
+
     banks: list[BankModel]
 
 
 class TextsSource(RequestModel):
+    """Queries that are sent."""
+
     texts: list[Sentence] = Field(min_length=1, max_length=100_000)
 
 
@@ -66,11 +72,15 @@ class BankCheckRequest(RequestModel):
 
 
 class SettingsModel(RequestModel):
+    """Whether and where queries are logged."""
+
     log_queries: bool = False
     log_bank: ShortText = "asked"
 
 
 class HubnessMeasures(BaseModel):
+    """How unevenly videos are found."""
+
     skewness: float
     robin_hood: float
     gini: float
@@ -81,6 +91,8 @@ class HubnessMeasures(BaseModel):
 
 
 class HubModel(BaseModel):
+    """A video that is found often."""
+
     content: str
     kind: str
     name: str
@@ -90,6 +102,8 @@ class HubModel(BaseModel):
 
 
 class HubnessResponse(BaseModel):
+    """How often videos are found, before and after normalisation."""
+
     bank: str
     queries: int
     videos: int
@@ -185,7 +199,7 @@ def hubness(
 
 
 def listed(service: Service) -> list[BankModel]:
-    """The banks as they go over the wire."""
+    """Return the banks as they go over the wire."""
     return [
         BankModel(**vars(row), checked=_last_check(service, row.name))
         for row in bank_store.list_banks(service.store)
@@ -193,7 +207,7 @@ def listed(service: Service) -> list[BankModel]:
 
 
 def largest_bank(service: Service) -> str | None:
-    """The name of the bank with the most queries; None where there is no bank."""
+    """Return the name of the bank with the most queries; None where there is no bank."""
     rows = bank_store.list_banks(service.store)
     return max(rows, key=lambda row: (row.size, row.name)).name if rows else None
 

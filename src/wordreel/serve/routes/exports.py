@@ -58,7 +58,10 @@ class ClipParameters(RequestModel):
 async def export(
     parameters: Annotated[ExportParameters, Query()], service: Served, request: Request
 ) -> Response:
-    """The hits of a search as a list for a spreadsheet, an editor or a player. Paths are the server's."""
+    """Return the hits of a search as a list for a spreadsheet, an editor or a player.
+
+    Paths are the server's.
+    """
     form = FORMATS[parameters.format]
     hits = await service.pools[pool_of(parameters)](find, service, parameters, client_of(request))
     content = await service.pools["search"](service.library.export_hits, hits, parameters.format)
@@ -74,7 +77,9 @@ async def export(
 async def clip(
     content: ContentPath, parameters: Annotated[ClipParameters, Query()], service: Served, request: Request
 ) -> Response:
-    """A moment as a file of its own. Nothing is encoded if a key frame is near enough.
+    """Return a moment as a file of its own.
+
+    Nothing is encoded if a key frame is near enough.
 
     `X-Clip-Start` says where it really begins, `X-Clip-Picture` and `X-Clip-Sound` whether they were copied.
     """
@@ -121,7 +126,7 @@ async def clip(
 
 
 def attachment(name: str) -> str:
-    """The header of a download; names in any script, without anything that could end the header.
+    """Return the header of a download; names in any script, without anything that could end the header.
 
     >>> attachment('a"b ü.mp4')
     "attachment; filename*=UTF-8''a%22b%20%C3%BC.mp4"

@@ -23,7 +23,7 @@ SHOWN = sorted({kind for kinds in TYPES.values() for kind in kinds} | {"video/x-
 @router.get("/api/thumb/{content}", response_class=Response, responses=binary("image/jpeg"))
 @in_pool("thumbnail")
 def thumb(content: ContentPath, service: Served, t: Second = 0.0, size: ThumbSize = SIDE) -> Response:
-    """A JPEG of one frame."""
+    """Return a JPEG of one frame."""
     duration = service.info(content).duration
     picture = service.thumbnails.thumb(content, service.files.path(content), t, duration, size)
     return Response(picture, media_type="image/jpeg", headers=CACHED)
@@ -32,7 +32,7 @@ def thumb(content: ContentPath, service: Served, t: Second = 0.0, size: ThumbSiz
 @router.get("/api/uploads/{content}/thumb", response_class=Response, responses=binary("image/jpeg"))
 @in_pool("thumbnail")
 def upload_thumb(content: ContentPath, service: Served, t: Second = 0.0, size: ThumbSize = SIDE) -> Response:
-    """A JPEG of a picture or film that was uploaded to search with."""
+    """Return a JPEG of a picture or film that was uploaded to search with."""
     picture = service.thumbnails.thumb(content, service.uploads.find(content), t, t + 1.0, size)
     return Response(picture, media_type="image/jpeg", headers=CACHED)
 
@@ -45,7 +45,7 @@ def preview(
     start: Second = 0.0,
     end: Annotated[Seconds | None, Query()] = None,
 ) -> Response:
-    """A small moving picture of a moment (animated WebP)."""
+    """Return a small moving picture of a moment (animated WebP)."""
     duration = service.info(content).duration
     until = duration if end is None else end
     moving = service.thumbnails.preview(content, service.files.path(content), start, until, duration)
@@ -65,7 +65,7 @@ def preview(
 )
 @in_pool("media")
 def media(content: ContentPath, service: Served) -> Response:
-    """The file itself; one range of bytes at a time."""
+    """Return the file itself; one range of bytes at a time."""
     info = service.info(content)
     path, file = service.files.open(content)
     return MediaResponse(file, info, content, display_name(str(path), service.uploaded))

@@ -20,6 +20,8 @@ LEAST = 2  # moments in which a person without a name is seen
 
 
 class PersonModel(BaseModel):
+    """A person who is seen in the library."""
+
     id: int
     name: str = Field(description="empty until the owner gives one")
     faces: int = Field(description="moments")
@@ -29,27 +31,39 @@ class PersonModel(BaseModel):
 
 
 class PeopleResponse(BaseModel):
+    """Whether people are on, and who is seen."""
+
     on: bool
     people: list[PersonModel]
 
 
 class PeopleRequest(RequestModel):
+    """Whether people are to be on."""
+
     on: bool
 
 
 class NameRequest(RequestModel):
+    """A name for a person."""
+
     name: str = Field(max_length=LONGEST_NAME, description="empty: take the name away")
 
 
 class MergeRequest(RequestModel):
+    """People who are the same as another."""
+
     others: Numbers = Field(description="people who are the same person")
 
 
 class SplitRequest(RequestModel):
+    """Looks that are somebody else."""
+
     faces: Numbers = Field(description="looks at somebody else")
 
 
 class FaceModel(BaseModel):
+    """One look at a person."""
+
     id: int
     content: str
     start: float
@@ -59,10 +73,14 @@ class FaceModel(BaseModel):
 
 
 class FacesResponse(BaseModel):
+    """Every look at a person."""
+
     faces: list[FaceModel]
 
 
 class SplitResponse(BaseModel):
+    """The person that was split off."""
+
     id: int = Field(description="the new person")
 
 
@@ -137,7 +155,7 @@ def faces(number: Number, service: Served) -> FacesResponse:
 @router.get("/api/faces/{number}", response_class=Response, responses=binary("image/jpeg"))
 @in_pool("thumbnail")
 def picture(number: Number, service: Served) -> Response:
-    """A picture of one look at a person, cut out of the video now."""
+    """Return a picture of one look at a person, cut out of the video now."""
     face, vector = service.library.people.face(number)
     path = service.files.path(face.content)
     crop = service.face_crops.crop(number, path, face.start, face.end, vector)

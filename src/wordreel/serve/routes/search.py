@@ -29,16 +29,22 @@ Name = Annotated[str, Path(min_length=1, max_length=100)]
 
 
 class SavedModel(BaseModel):
+    """A saved search."""
+
     name: str
     query: dict[str, Any] = Field(description="as POST /api/search takes it")
     made_at: float
 
 
 class SavedResponse(BaseModel):
+    """The saved searches."""
+
     saved: list[SavedModel]
 
 
 class ExamplesResponse(BaseModel):
+    """Queries that find something in this library."""
+
     examples: list[str] = Field(description="queries that find something in this library")
 
 
@@ -57,12 +63,15 @@ async def search(asked: SearchRequest, service: Served, request: Request) -> Res
 
 
 def pool_of(asked: SearchRequest) -> str:
-    """The pool for a search: a picture is decoded and analysed first, which belongs to the slow work."""
+    """Return the pool for a search.
+
+    A picture is decoded and analysed first, which belongs to the slow work.
+    """
     return "search" if asked.image is None else "analysis"
 
 
 def _answer(service: Service, asked: SearchRequest, client: str, began: float) -> bytes:
-    """The answer to a search as JSON, with the fields of `SearchResponse`."""
+    """Return the answer to a search as JSON, with the fields of `SearchResponse`."""
     started = time.perf_counter()
     results = find(service, asked, client)
 
@@ -102,7 +111,7 @@ def find(service: Service, asked: SearchRequest, client: str) -> Results[Hit]:
 @router.get("/api/examples")
 @in_pool("analysis")
 def examples(service: Served) -> ExamplesResponse:
-    """Queries that find something in this library; none without a query bank."""
+    """Return queries that find something in this library; none without a query bank."""
     state, name = service.live.now, largest_bank(service)
     if state.problem is not None or name is None or not len(state.searcher):
         return ExamplesResponse(examples=[])

@@ -24,12 +24,16 @@ router = APIRouter(tags=["server"])
 
 
 class ModelSummary(BaseModel):
+    """A model of the library."""
+
     name: str
     fingerprint: str
     experts: list[str]
 
 
 class StatusResponse(BaseModel):
+    """The state of the library and of the server."""
+
     version: str
     library: str
     read_only: bool
@@ -53,15 +57,21 @@ class StatusResponse(BaseModel):
 
 
 class ModelsResponse(BaseModel):
+    """The models that can answer."""
+
     models: list[ModelChoice]
 
 
 class UseRequest(RequestModel):
+    """A model to use."""
+
     model: str = Field(min_length=1, max_length=200, examples=["clip-vit-b-32"])
     download: bool = Field(False, description="agree to the download of a backbone that is not here")
 
 
 class LoginRequest(RequestModel):
+    """A token."""
+
     token: str = Field(min_length=1, max_length=1000)
 
 
@@ -138,7 +148,10 @@ def logout(service: Served, request: Request, response: Response) -> OkResponse:
 
 @router.get("/api/models")
 def models(service: Served) -> ModelsResponse:
-    """The models of this library and the backbones that can be downloaded: `download` bytes, 0 if here."""
+    """Return the models of this library and the backbones that can be downloaded.
+
+    `download` is in bytes, 0 for what is here.
+    """
     return ModelsResponse(models=model_choices(service.store, service.library.weights))
 
 

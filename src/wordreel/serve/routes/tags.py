@@ -17,6 +17,8 @@ AnnotationText = Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE)]
 
 
 class AnnotationsResponse(BaseModel):
+    """Tags and notes."""
+
     annotations: list[Annotation]
 
 
@@ -30,10 +32,14 @@ class AnnotationRequest(RequestModel):
 
 
 class TextRequest(RequestModel):
+    """A new text of a tag or a note."""
+
     text: AnnotationText
 
 
 class TagsResponse(BaseModel):
+    """Every tag with its number of moments."""
+
     tags: list[TagCount]
 
 

@@ -55,7 +55,7 @@ class CaptionStore:
         return len(self.host_counts)
 
     def sample(self, captions: Tensor) -> tuple[TokenBatch, Tensor | None]:
-        """A batch for a step, and the seconds that its captions are about."""
+        """Return a batch for a step, and the seconds that its captions are about."""
         middles = None if self.middles is None else self.middles[captions.to(self.middles.device)]
         return self.batch(captions), middles
 

@@ -203,7 +203,7 @@ def _to_device(part: ExpertFeatures, device: torch.device) -> ExpertFeatures:
 
 
 def _prepared(pairs: Pairs, expert: ExpertConfig, config: ModelConfig) -> tuple[Packed, Tensor | None]:
-    """An expert's rows as the model uses them, and what it pools over all of them."""
+    """Return an expert's rows as the model uses them, and what it pools over all of them."""
     packed = pairs.rows.get(expert.name)
     if packed is None or not len(packed.values):
         none = Packed(np.zeros((0, expert.dim), np.float32), np.zeros(len(pairs), np.int64))
@@ -236,7 +236,7 @@ def _pooled(packed: Packed, mean: bool, counts: Int64 | None = None) -> np.ndarr
 
 
 def _cut(packed: Packed, most: int) -> Packed:
-    """The first rows of every video: those that a model with `max_tokens` would look at."""
+    """Return the first rows of every video: those that a model with `max_tokens` would look at."""
     position = np.arange(len(packed.values)) - np.repeat(packed.starts, packed.counts)
     mask = position < most
     times = None if packed.times is None else packed.times[mask]

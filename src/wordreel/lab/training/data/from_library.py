@@ -38,6 +38,8 @@ def from_library(
             `dataset`). Files of the same bytes are one video, which gets the captions of all of them.
         experts: The experts whose features to load; all by default. Speech and on-screen
             text have a row of the text tower for each line.
+        split: Of the imported captions, those of one split.
+        dataset: Of the imported captions, those of one dataset.
         share: How often an epoch draws each video.
 
     Raises:

@@ -90,6 +90,6 @@ def _rows(value: Track | Absent) -> tuple[Array, Array] | None:
 
 
 def _middles(track: Track) -> NDArray[Any]:
-    """The middle of each row in seconds; negative times mean unknown."""
+    """Return the middle of each row in seconds; negative times mean unknown."""
     middles = track.times.mean(axis=1)
     return np.where(middles < 0, np.nan, middles)

@@ -50,7 +50,7 @@ class BatchSampler:
         )
 
     def epoch(self, number: int) -> list[tuple[Int64, Int64]]:
-        """(videos [b], captions [b]) of every step of epoch 0, 1, …"""
+        """Return the (videos [b], captions [b]) of every step of epoch 0, 1, …."""
         if not self.steps:
             return self._pass(number)
         # An epoch of a given number of steps is a segment of an endless sequence of passes.
@@ -66,7 +66,7 @@ class BatchSampler:
         return self.steps or len(self._pass(0))
 
     def largest(self) -> int:
-        """The pairs of a batch that is as full as any."""
+        """Return the pairs of a batch that is as full as any."""
         return max(len(videos) for videos, _ in self._pass(0))
 
     def _pass(self, number: int) -> list[tuple[Int64, Int64]]:
@@ -94,7 +94,7 @@ class BatchSampler:
         return batches
 
     def _pairs(self, chance: np.random.Generator) -> tuple[Int64, Int64]:
-        """The pairs of one pass: each source's as often as its share says."""
+        """Return the pairs of one pass: each source's as often as its share says."""
         videos, captions = [], []
         firsts = np.cumsum(self.counts) - self.counts
         for source, share in enumerate(self.shares):

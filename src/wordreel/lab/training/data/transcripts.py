@@ -41,7 +41,7 @@ class Transcripts:
 
 
 def tokenize_transcripts(pairs: Pairs, source: CaptionTokenizer, until: float = 0.0) -> Transcripts:
-    """The words of every caption, without those that start after `until` seconds (0: no limit)."""
+    """Return the words of every caption, without those that start after `until` seconds (0: no limit)."""
     if source.pieces is None:
         raise TrainingError(
             "data.segment_words needs a text network over word pieces: "
@@ -82,7 +82,7 @@ class TranscriptStore:
     """Transcripts on the device; `sample(captions)` draws a segment of `length` words from each."""
 
     def __init__(self, spoken: Transcripts, device: torch.device, length: int, max_tokens: int) -> None:
-        """A segment is cut to `max_tokens` tokens, the two special ones included."""
+        """Hold transcripts; a segment is cut to `max_tokens` tokens, the two special ones included."""
         self.device, self.length, self.max_tokens = device, length, max_tokens
         size = 4 * spoken.words.values.size + spoken.times.nbytes
         self.storage_device = device_for(size, device)
@@ -103,14 +103,14 @@ class TranscriptStore:
         return len(self.counts)
 
     def sample(self, captions: Tensor) -> tuple[TokenBatch, Tensor]:
-        """A random segment of each caption `[b]`, and its middle in seconds `[b]`, NaN where unknown."""
+        """Return a random segment of each caption `[b]`, and its middle in seconds, NaN where unknown."""
         captions = captions.to(self.storage_device)
         choices = (self.counts[captions] - self.length + 1).clamp(min=1)
         first = (torch.rand(len(captions), device=self.storage_device) * choices).long()
         return self.segments(captions, torch.minimum(first, choices - 1))
 
     def segments(self, captions: Tensor, first: Tensor) -> tuple[TokenBatch, Tensor]:
-        """The segments that start at the words `first [b]`."""
+        """Return the segments that start at the words `first [b]`."""
         start = self.starts[captions] + first
         size = (self.counts[captions] - first).clamp(0, self.length)
         last = (start + size - 1).clamp(min=0)

@@ -30,7 +30,10 @@ def normalise(frames: Tensor, counts: Tensor, transform: ImageTransform) -> Fram
 
 
 def augment(frames: FrameBatch, settings: FrameSettings, size: int) -> FrameBatch:
-    """A random part of each video, the same in all of its frames, at `size` pixels; perhaps mirrored."""
+    """Return a random part of each video, the same in all its frames, at `size` pixels.
+
+    It is perhaps mirrored.
+    """
     b, n = frames.pixels.shape[:2]
     device = frames.pixels.device
     chance = torch.rand(5, b, device=device)

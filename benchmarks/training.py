@@ -346,7 +346,7 @@ def main() -> None:
     if asked.videos < 1000:
         parser.error("--videos must be at least 1000: so many are encoded")
     data = PlainData(material, recipe.model)
-    batches = BatchSampler.of(material.train, recipe.data, recipe.run).epoch(0)
+    batches = BatchSampler(material.train, recipe.data, recipe.run).epoch(0)
     first = same_loss(recipe, material, data, batches[0], device)
     quick = device.type == "cuda"
     run = replace(recipe.run, precision="bfloat16" if quick else "float32", compile=quick or asked.compile)

@@ -152,7 +152,7 @@ def recipe_of(bench: Bench, job: Job) -> Recipe:
     run = replace(made.run, validate_every=max(1, made.run.epochs // LOOKS), compile=bench.graphs)
     if row.captions:
         # As many steps as with all captions, so that only what is read differs.
-        whole = BatchSampler.of(bench.study.pairs["train"], made.data, made.run)
+        whole = BatchSampler(bench.study.pairs["train"], made.data, made.run)
         run = replace(run, steps=whole.steps_of_epoch())
         made = replace(made, data=replace(made.data, limit=row.captions))
     return replace(made, run=run)

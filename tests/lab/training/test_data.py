@@ -125,7 +125,7 @@ def test_texts_are_padded_as_asked():
 def order(found, **changes):
     run = RunSettings(batch=5, **{k: v for k, v in changes.items() if k in ("steps", "drop_last", "seed")})
     data = DataSettings(**{k: v for k, v in changes.items() if k in ("captions", "by_source")})
-    return BatchSampler.of(found, data, run)
+    return BatchSampler(found, data, run)
 
 
 def test_an_epoch_shows_every_video_once_with_a_caption_of_its_own():
@@ -215,8 +215,8 @@ def test_captions_can_be_limited_and_left_out():
 def test_every_process_has_two_pairs_of_a_batch():
     """One alone has no variance to normalise by."""
     found, made = toy_pairs(11), toy_recipe("ce", batch=4)
-    alone = BatchSampler.of(found, made.data, made.run)
-    shared = BatchSampler.of(found, made.data, made.run, least=4)
+    alone = BatchSampler(found, made.data, made.run)
+    shared = BatchSampler(found, made.data, made.run, least=4)
     assert [len(videos) for videos, _ in alone.epoch(0)] == [4, 4, 3]
     assert [len(videos) for videos, _ in shared.epoch(0)] == [4, 4]
     assert (alone.largest(), shared.largest()) == (4, 4)

@@ -14,7 +14,7 @@ from wordreel.lab.models.batch import QueryEmbeddings, VideoEmbeddings  # noqa: 
 from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.checkpoint import load_module, save  # noqa: E402
 from wordreel.lab.models.config import ExpertConfig  # noqa: E402
-from wordreel.lab.training.init_features import fine_tune, init_text, init_weights  # noqa: E402
+from wordreel.lab.training.init_weights import fine_tune, init_text, init_weights  # noqa: E402
 from wordreel.lab.training.loop import train  # noqa: E402
 from wordreel.lab.training.settings import StartSettings, TeachSettings  # noqa: E402
 from wordreel.lab.training.teachers import Teacher, Teachers, denoised, from_model  # noqa: E402

@@ -25,7 +25,7 @@ from wordreel.lab.training.data.caption_store import CaptionStore, frozen_states
 from wordreel.lab.training.data.feature_store import FeatureStore
 from wordreel.lab.training.data.packed import Packed
 from wordreel.lab.training.data.transcripts import Transcripts, TranscriptStore
-from wordreel.lab.training.init_features import copy_tokenizer, init_weights
+from wordreel.lab.training.init_weights import copy_tokenizer, init_weights
 from wordreel.lab.training.losses import build_distillation, same_video
 from wordreel.lab.training.measure import embed_texts, embed_videos, similarity_matrix
 from wordreel.lab.training.session import BatchSource, NumberedBatch

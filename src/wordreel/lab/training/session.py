@@ -84,7 +84,7 @@ class Session:
         run = recipe.run
         torch.manual_seed(run.seed)
         precision = TrainingPrecision(run.precision_on(device.type), device.type)
-        self.sampler = BatchSampler.of(data.train, recipe.data, run, 2 * world.size)
+        self.sampler = BatchSampler(data.train, recipe.data, run, 2 * world.size)
         largest = self.sampler.largest() // world.size * world.size
         self.source = _batch_source(recipe)(recipe, data, device, world, precision, largest)
         self.module = self.source.module

@@ -17,7 +17,7 @@ from wordreel.lab.training.data.caption_store import encode, is_frozen
 from wordreel.lab.training.data.packed import Packed, pack
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.data.transcripts import Transcripts, tokenize_transcripts
-from wordreel.lab.training.init_features import text_folder
+from wordreel.lab.training.init_weights import text_folder
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.settings import StartSettings
 from wordreel.lab.training.teachers import Teachers

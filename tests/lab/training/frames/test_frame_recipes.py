@@ -10,7 +10,7 @@ from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.clip.config import Clip4ClipConfig  # noqa: E402
 from wordreel.lab.training import recipe as recipes  # noqa: E402
-from wordreel.lab.training.frames.init_clip import freeze  # noqa: E402
+from wordreel.lab.training.init_weights import freeze  # noqa: E402
 from wordreel.lab.training.optimisers import parameter_groups  # noqa: E402
 
 DATASETS = ("msrvtt-9k", "msrvtt-7k", "msvd", "lsmdc", "didemo", "activitynet", "vatex")

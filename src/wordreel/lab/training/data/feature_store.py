@@ -72,7 +72,7 @@ class FeatureStore:
         most = expert.max_tokens
         eval_rows = None
         if self.sampled and most and packed.longest > most:
-            table = np.zeros((len(packed), most), np.int64)
+            table = np.full((len(packed), most), packed.longest, np.int64)  # no row there
             for count in np.unique(packed.counts):
                 some = choose_rows(int(count), most)
                 table[packed.counts == count, : len(some)] = some
@@ -96,7 +96,7 @@ class FeatureStore:
     def batch(
         self, videos: Tensor, training: bool = False, centres: Tensor | None = None, window: float = 0.0
     ) -> dict[str, ExpertFeatures]:
-        """Features of the videos `[b]`. With `centres [b]` (seconds; NaN: none) only rows near them count."""
+        """Return features of the videos `[b]`; with `centres [b]` (seconds; NaN: none) of rows near them."""
         numbers = videos.to(self.storage_device)
         batch = {
             expert.name: self._expert(self.experts[expert.name], expert, numbers, training, centres, window)
@@ -109,7 +109,7 @@ class FeatureStore:
         return batch
 
     def rows(self) -> dict[str, Tensor]:
-        """All rows `[n, dim]` of all videos, by expert."""
+        """Return all rows `[n, dim]` of all videos, by expert."""
         return {name: stored.values[:-1] for name, stored in self.experts.items()}
 
     def _width(self, stored: StoredExpert, expert: ExpertConfig, videos: Tensor) -> int:
@@ -127,54 +127,43 @@ class FeatureStore:
         centres: Tensor | None,
         window: float,
     ) -> ExpertFeatures:
-        counts, starts = stored.counts[videos], stored.starts[videos]
-        width = self._width(stored, expert, videos)
-        positions = torch.arange(width, device=videos.device).expand(len(videos), width)
-        pooled = None if stored.pooled is None else stored.pooled[videos]
-        if centres is not None and window:
-            return self._around(stored, videos, width, training, centres.to(videos.device), window)
-        if self.sampled and expert.max_tokens and stored.longest > expert.max_tokens:
-            if training:
-                here = torch.arange(stored.longest, device=videos.device) < counts[:, None]
-                positions = smallest_keys(here, torch.rand(here.shape, device=videos.device), width)
-            elif stored.eval_rows is not None:
-                positions = stored.eval_rows[videos][:, :width]
-        mask = torch.arange(width, device=videos.device) < counts[:, None]
-        rows = torch.where(mask, starts[:, None] + positions, len(stored.values) - 1)
-        values = stored.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
-        return ExpertFeatures(values, mask, stored.times[rows], pooled)
+        """Rows of one expert; training draws them where there are too many.
 
-    def _around(
-        self, stored: StoredExpert, videos: Tensor, width: int, training: bool, centres: Tensor, window: float
-    ) -> ExpertFeatures:
-        """Rows within half a window of `centres`, timed from the window's start; the model pools over those.
-
-        Rows of unknown time count as inside, and a video all of whose rows are outside keeps them all.
+        With a window they are those within half of it around `centres`, timed from the window's start, and
+        the model pools over those. Rows of unknown time count as inside, and a video all of whose rows are
+        outside keeps them all.
         """
-        every = torch.arange(stored.longest, device=videos.device)
-        here = every < stored.counts[videos][:, None]
-        rows = torch.where(here, stored.starts[videos][:, None] + every, len(stored.values) - 1)
-        times = stored.times[rows]
-        first = (centres - window / 2).clamp(min=0)[:, None]
-        inside = here & ~(times < first) & ~(times > first + window)
-        inside = torch.where(inside.any(dim=1, keepdim=True), inside, here)
-        chance = self.sampled and training
-        keys = (
-            torch.rand(here.shape, device=here.device) if chance else (every / stored.longest).expand_as(here)
-        )
-        positions = smallest_keys(inside, keys, width)
-        mask = positions < stored.longest
-        rows = rows.gather(1, positions.clamp(max=stored.longest - 1)).masked_fill(
-            ~mask, len(stored.values) - 1
-        )
+        counts, starts, last = stored.counts[videos], stored.starts[videos], len(stored.values) - 1
+        width = self._width(stored, expert, videos)
+        positions = torch.arange(width, device=videos.device)  # of each video's rows; a row too late is none
+        pooled = None if stored.pooled is None else stored.pooled[videos]
+        first = None
+        if stored.longest and (centres is not None and window):
+            every, pooled = torch.arange(stored.longest, device=videos.device), None
+            real = every < counts[:, None]
+            times = stored.times[torch.where(real, starts[:, None] + every, last)]
+            first = (centres.to(videos.device) - window / 2).clamp(min=0)[:, None]
+            inside = real & ~(times < first) & ~(times > first + window)
+            inside = torch.where(inside.any(dim=1, keepdim=True), inside, real)
+            chance = self.sampled and training
+            keys = torch.rand(real.shape, device=videos.device) if chance else every / stored.longest
+            positions = smallest_keys(inside, keys.expand_as(real), width)
+        elif stored.eval_rows is not None and training:
+            real = torch.arange(stored.longest, device=videos.device) < counts[:, None]
+            positions = smallest_keys(real, torch.rand(real.shape, device=videos.device), width)
+        elif stored.eval_rows is not None:
+            positions = stored.eval_rows[videos][:, :width]
+        mask = positions < counts[:, None]
+        rows = torch.where(mask, starts[:, None] + positions, last)
         values = stored.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
         clock = stored.times[rows]
-        clock = torch.where(torch.isnan(first), clock, (clock - first).clamp(min=0))
-        return ExpertFeatures(values, mask, clock, None)
+        if first is not None:
+            clock = torch.where(torch.isnan(first), clock, (clock - first).clamp(min=0))
+        return ExpertFeatures(values, mask, clock, pooled)
 
 
 def smallest_keys(here: Tensor, keys: Tensor, most: int) -> Tensor:
-    """`[b, most]`: the numbers of the rows with the least keys, in order; `n` where there are no more.
+    """Return `[b, most]`: the numbers of the rows with the least keys, in order; `n` where there are no more.
 
     `here [b, n]` are the rows there are. Random keys draw without replacement.
     """

@@ -9,7 +9,7 @@ from wordreel.catalogue.captions import NamedContents
 from wordreel.catalogue.passes import is_quick_track
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, TrainingError
-from wordreel.lab.datasets.types import Caption, Split
+from wordreel.lab.datasets.types import Caption, Item, Split
 from wordreel.lab.models.collate import clip_rows, with_line_vectors
 from wordreel.lab.training.data.packed import pack_rows
 from wordreel.lab.training.data.pairs import Pairs
@@ -46,13 +46,16 @@ def from_library(
         TrainingError: No video has a caption, or the library has none of the experts.
     """
     store = library if isinstance(library, LibraryStore) else LibraryStore.open(Path(library))
+    if captions is not None and not isinstance(captions, Split):
+        items = (Item(name, tuple(map(Caption, texts))) for name, texts in captions.items())
+        captions = Split("", "", tuple(items))
     by_content = _imported(store, split, dataset) if captions is None else _named(store, captions)
     if not by_content:
         step = NextStep("compare the ids with the file names", command="list")
         if captions is None:
             step = NextStep("name a caption file", command="train … --captions FILE")
         raise TrainingError(f"no video of the library {store.path} has a caption", step)
-    name = dataset or (captions.dataset if isinstance(captions, Split) else "") or store.path.name
+    name = dataset or (captions.dataset if captions else "") or store.path.name
     known = {row.expert for row in store.tracks() if row.present}
     chosen = sorted(known) if experts is None else [expert for expert in experts if expert in known]
     if not chosen:
@@ -69,7 +72,7 @@ def from_library(
         expert: pack_rows([_rows(store, content, expert, whole[content], tower) for content in contents])
         for expert in chosen
     }
-    wanted = len(captions.items) if isinstance(captions, Split) else len(captions or by_content)
+    wanted = len(captions.items if captions else by_content)
     return Pairs(
         name,
         tuple(contents),
@@ -90,16 +93,12 @@ def _rows(
     return None if rows is None else (rows.values, rows.times)
 
 
-def _named(store: LibraryStore, captions: NamedCaptions) -> dict[str, list[Caption]]:
+def _named(store: LibraryStore, captions: Split) -> dict[str, list[Caption]]:
     files = NamedContents.of(store.files())
-    if isinstance(captions, Split):
-        items = [(item.id, item.path, list(item.captions)) for item in captions.items]
-    else:
-        items = [(name, None, [Caption(text) for text in texts]) for name, texts in captions.items()]
     by_content: dict[str, list[Caption]] = {}
-    for name, path, sentences in items:
-        content = files.find(name) or (files.find(path) if path else None)
-        spelled = [caption for caption in sentences if caption.text.strip()]
+    for item in captions.items:
+        content = files.find(item.id) or (files.find(item.path) if item.path else None)
+        spelled = [caption for caption in item.captions if caption.text.strip()]
         if content is not None and spelled:
             by_content.setdefault(content, []).extend(spelled)
     return by_content

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from wordreel.errors import TrainingError
 from wordreel.lab.datasets.types import Caption
 from wordreel.lab.training.data.packed import Packed, concatenate
 from wordreel.types import Bool, Int64
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -89,26 +92,24 @@ class Pairs:
         return digest.hexdigest()[:16]
 
     def limited(self, captions: int) -> Pairs:
-        """At most so many captions of each video, from the first; 0 keeps all."""
+        """Return at most so many captions of each video, from the first; 0 keeps all."""
         if not captions:
             return self
-        words = None if self.words is None else tuple(words[:captions] for words in self.words)
-        return replace(self, captions=tuple(some[:captions] for some in self.captions), words=words)
+        within = np.concatenate([np.arange(count) for count in self.counts])
+        return self.select_captions(within < captions)
 
     def select_captions(self, mask: Bool) -> Pairs:
-        """Only some captions, `mask [captions]`. A video must not lose all of its."""
-        ends = np.cumsum(self.counts)
-        selected, words = [], []
-        for number, captions in enumerate(self.captions):
-            here = mask[ends[number] - len(captions) : ends[number]]
-            selected.append(tuple(caption for caption, keep in zip(captions, here, strict=True) if keep))
-            if self.words is not None:
-                pairs = zip(self.words[number], here, strict=True)
-                words.append(tuple(word for word, keep in pairs if keep))
-        return replace(self, captions=tuple(selected), words=None if self.words is None else tuple(words))
+        """Return only some captions, `mask [captions]`. A video must not lose all of its."""
+        parts = np.split(mask, np.cumsum(self.counts)[:-1])
+
+        def selected(groups: tuple[tuple[T, ...], ...]) -> tuple[tuple[T, ...], ...]:
+            return tuple(tuple(compress(group, part)) for group, part in zip(groups, parts, strict=True))
+
+        words = None if self.words is None else selected(self.words)
+        return replace(self, captions=selected(self.captions), words=words)
 
     def take(self, ids: Sequence[str]) -> Pairs:
-        """Only these videos, in this order."""
+        """Return only these videos, in this order."""
         if tuple(ids) == self.ids:
             return self
         index = {name: number for number, name in enumerate(self.ids)}

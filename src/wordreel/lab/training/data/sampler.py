@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,72 +15,63 @@ from wordreel.types import Int64
 
 @dataclass(frozen=True)
 class BatchSampler:
-    """`epoch(n)` gives the batches of an epoch as numbers of videos and of captions."""
+    """`epoch(n)` gives the batches of an epoch as numbers of videos and of captions.
 
-    owners: Int64  # [captions] the video of each
-    counts: Int64  # [videos] captions of each
-    source: Int64  # [videos]
-    shares: tuple[float, ...]
-    captions: str  # "one" or "all"
-    by_source: bool
-    batch: int
-    steps: int  # in an epoch; 0: once over the data
-    drop_last: bool
-    seed: int
-    least: int = 2  # pairs of a batch
+    `least` are the pairs that a batch needs: two for each process that shares it.
+    """
 
-    @staticmethod
-    def of(pairs: Pairs, data: DataSettings, run: RunSettings, least: int = 2) -> BatchSampler:
-        """`least`: two for each process that shares a batch."""
-        if len(pairs) < 2:
+    pairs: Pairs
+    data: DataSettings
+    run: RunSettings
+    least: int = 2
+
+    def __post_init__(self) -> None:
+        if len(self.pairs) < 2:
             raise TrainingError(
-                f"{pairs.name} has one video; training tells videos from each other and needs more"
+                f"{self.pairs.name} has one video; training tells videos from each other and needs more"
             )
-        return BatchSampler(
-            np.repeat(np.arange(len(pairs)), pairs.counts),
-            pairs.counts,
-            pairs.source,
-            pairs.shares,
-            data.captions,
-            data.by_source,
-            run.batch,
-            run.steps,
-            run.drop_last,
-            run.seed,
-            least,
-        )
+
+    @cached_property
+    def counts(self) -> Int64:
+        """Return how many captions each video has."""
+        return self.pairs.counts
+
+    @cached_property
+    def owners(self) -> Int64:
+        """Return the video of each caption."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
 
     def epoch(self, number: int) -> list[tuple[Int64, Int64]]:
         """Return the (videos [b], captions [b]) of every step of epoch 0, 1, …."""
-        if not self.steps:
+        if not self.run.steps:
             return self._pass(number)
         # An epoch of a given number of steps is a segment of an endless sequence of passes.
         each = len(self._pass(0))
-        first = number * self.steps
+        first = number * self.run.steps
         batches: list[tuple[Int64, Int64]] = []
-        for number_of_pass in range(first // each, (first + self.steps - 1) // each + 1):
+        for number_of_pass in range(first // each, (first + self.run.steps - 1) // each + 1):
             batches += self._pass(number_of_pass)
         skip = first - (first // each) * each
-        return batches[skip : skip + self.steps]
+        return batches[skip : skip + self.run.steps]
 
     def steps_of_epoch(self) -> int:
-        return self.steps or len(self._pass(0))
+        return self.run.steps or len(self._pass(0))
 
     def largest(self) -> int:
         """Return the pairs of a batch that is as full as any."""
         return max(len(videos) for videos, _ in self._pass(0))
 
     def _pass(self, number: int) -> list[tuple[Int64, Int64]]:
-        chance = np.random.default_rng([self.seed, number, 7919])
+        chance = np.random.default_rng([self.run.seed, number, 7919])
         videos, captions = self._pairs(chance)
         order = chance.permutation(len(videos))
         videos, captions = videos[order], captions[order]
-        if not self.by_source:
+        if not self.data.by_source:
             batches = self._cut(videos, captions)
         else:
             batches = []
-            for source in np.unique(self.source[videos]):
-                some = self.source[videos] == source
+            for source in np.unique(self.pairs.source[videos]):
+                some = self.pairs.source[videos] == source
                 batches += self._cut(videos[some], captions[some])
             batches = [batches[index] for index in chance.permutation(len(batches))]
         if not batches:
@@ -88,7 +80,7 @@ class BatchSampler:
                     "there is one pair to train on, and nothing to tell it from; give more videos"
                 )
             raise TrainingError(
-                f"{len(videos)} pairs do not fill a batch of {self.batch}; set a smaller run.batch, or "
+                f"{len(videos)} pairs do not fill a batch of {self.run.batch}; set a smaller run.batch, or "
                 "run.drop_last=false"
             )
         return batches
@@ -97,15 +89,17 @@ class BatchSampler:
         """Return the pairs of one pass: each source's as often as its share says."""
         videos, captions = [], []
         firsts = np.cumsum(self.counts) - self.counts
-        for source, share in enumerate(self.shares):
-            here = np.flatnonzero(self.source == source)
-            units = here if self.captions == "one" else np.flatnonzero(self.source[self.owners] == source)
+        for source, share in enumerate(self.pairs.shares):
+            here = np.flatnonzero(self.pairs.source == source)
+            units = here
+            if self.data.captions == "all":
+                units = np.flatnonzero(self.pairs.source[self.owners] == source)
             whole, part = int(share), share - int(share)
             drawn = [units] * whole
             if part > 0:
                 drawn.append(chance.permutation(units)[: max(1, round(part * len(units)))])
             for some in drawn:
-                if self.captions == "one":
+                if self.data.captions == "one":
                     videos.append(some)
                     captions.append(firsts[some] + chance.integers(0, self.counts[some]))
                 else:
@@ -115,8 +109,8 @@ class BatchSampler:
 
     def _cut(self, videos: Int64, captions: Int64) -> list[tuple[Int64, Int64]]:
         """Batches in order. A last one of too few is left out: a single pair has no negatives or variance."""
-        size = self.batch
+        size = self.run.batch
         starts = range(0, len(videos), size)
         batches = [(videos[start : start + size], captions[start : start + size]) for start in starts]
-        least = size if self.drop_last else self.least
+        least = size if self.run.drop_last else self.least
         return [batch for batch in batches if len(batch[0]) >= least]

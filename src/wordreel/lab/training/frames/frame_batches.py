@@ -24,8 +24,8 @@ from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.distributed import World
 from wordreel.lab.training.frames.decode_frames import FrameSpec
 from wordreel.lab.training.frames.frame_loader import FrameLoader
-from wordreel.lab.training.frames.init_clip import init_video_text
 from wordreel.lab.training.frames.pixels import augment, normalise
+from wordreel.lab.training.init_weights import init_video_text
 from wordreel.lab.training.logs import LogRow
 from wordreel.lab.training.losses import same_video
 from wordreel.lab.training.precision import TrainingPrecision

@@ -13,7 +13,7 @@ from wordreel.lab.checkpoints.video_text import save_published  # noqa: E402
 from wordreel.lab.models import checkpoint  # noqa: E402
 from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.clip.config import Clip4ClipConfig, small_clip  # noqa: E402
-from wordreel.lab.training.frames.init_clip import init_video_text  # noqa: E402
+from wordreel.lab.training.init_weights import init_video_text  # noqa: E402
 from wordreel.lab.training.settings import StartSettings  # noqa: E402
 
 CLIP = small_clip("small", size=8, patch=4, width=64, depth=2, dim=64, vocabulary=60, length=20)

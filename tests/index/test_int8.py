@@ -19,8 +19,6 @@ def small(monkeypatch):
         monkeypatch.setattr(groups, "FEW", int(rng.integers(0, 12)))
         monkeypatch.setattr(groups, "BLOCK", int(rng.integers(1, 100)))
         monkeypatch.setattr(int8, "TILE", int(rng.integers(1, 200)))
-        monkeypatch.setattr(int8, "BATCH", int(rng.integers(1, 5)))
-        monkeypatch.setattr(int8, "SINGLY", int(rng.integers(0, 4)))
         monkeypatch.setattr(int8, "PROMISING", int(rng.integers(1, 4)))
         monkeypatch.setattr(int8, "RESCORED", int(rng.integers(1, 40)))
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from wordreel.index.base import DerivedArrays, Index, PartedIndex, availability_groups
+from wordreel.index.base import DerivedArrays, Index, PartedIndex, Rest, availability_groups
 from wordreel.index.exact import ExactIndex
-from wordreel.index.groups import FullVectors, Group, GroupBest, GroupedIndex, Penalty
-from wordreel.types import Bool, Float32, Float64
+from wordreel.index.groups import FullVectors, Group, GroupedIndex, Penalty, Running
+from wordreel.types import Bool, Float32
 from wordreel.util.lru_cache import LRUCache
 from wordreel.util.machine import find_gpu
 
@@ -83,14 +83,15 @@ class DeviceItems:
         self._longest = float(torch.stack(norms).max()) if norms else 0.0
         self._copies = DerivedArrays[Any](lambda array: [torch.from_numpy(array).to(items.device)], 1)
 
-    def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
+    def best(self, query: Float32, best: Running, penalty: Penalty | None, floor: float) -> Rest | None:
         (bias,), (allowed,) = (
             self._copies.of(array)
             for array in ((None, None) if penalty is None else (penalty.bias, penalty.allowed))
         )
-        wanted = self._torch.from_numpy(queries).to(self._items.device)
-        places, scores = self.nearest(wanted, k, bias, allowed)
-        return GroupBest(places.cpu().numpy(), scores.cpu().numpy())
+        wanted = self._torch.from_numpy(query[None]).to(self._items.device)
+        places, scores = (part[0].cpu().numpy() for part in self.nearest(wanted, best.k, bias, allowed))
+        best.take(places[places >= 0], scores[places >= 0])
+        return None
 
     def nearest(self, queries: Any, k: int, bias: Any = None, allowed: Any = None) -> tuple[Any, Any]:
         """Return places `[q, k]` and float64 scores of the best items by ⟨q, v⟩ − `bias [n]`.

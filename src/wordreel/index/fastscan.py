@@ -33,18 +33,16 @@ from wordreel.index.groups import (
     DirectItems,
     FullVectors,
     Group,
-    GroupBest,
     GroupedIndex,
     GroupItems,
     Penalty,
     Running,
     map_file,
     read_groups,
-    stack,
     write_groups,
 )
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.types import Bool, Float32, Float64, Int64
+from wordreel.types import Bool, Float32, Int64
 from wordreel.util.lru_cache import LRUCache
 from wordreel.util.machine import cores
 
@@ -174,35 +172,28 @@ class FastScanItems:
         # A bias is held with the index that holds it, so that no other array can have the same id.
         self._indexes: LRUCache[int, tuple[Float32 | None, Any]] = LRUCache(2)  # plain and corrected
 
-    def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
-        items = len(self._full)
+    def best(self, query: Float32, best: Running, penalty: Penalty | None, floor: float) -> Rest | None:
+        items, k = len(self._full), best.k
         allowed = items if penalty is None else penalty.count
         wanted = min(CANDIDATES + 4 * k, allowed)
         depth = min(math.ceil(wanted * items / max(allowed, 1)), items)
         if depth > max(DEEPEST, wanted):
-            return DirectItems(self._full).best(queries, k, penalty, floor)
-        running = [Running(k) for _ in queries]
-        rests: list[Rest | None] = [None] * len(queries)
-        near, found = self._scan(queries, depth, None if penalty is None else penalty.bias)
-        for number, query in enumerate(queries):
-            # -1 stands for an item whose score the 16-bit sums of the scan cannot tell from the worst.
-            places, scores = found[number][found[number] >= 0], near[number][found[number] >= 0]
-            end = -np.inf if len(places) == items else float(scores.min(initial=np.inf))
-            if penalty is not None and penalty.allowed is not None:
-                kept = penalty.allowed[places]
-                places, scores = places[kept], scores[kept]
-            if len(places) < k <= allowed:
-                one = DirectItems(self._full).best(query[None], k, penalty, floor[number : number + 1])
-                running[number].take(one.places[0], one.scores[0])
-                continue
-            exact, rests[number] = self._candidates(query, places, np.append(scores, end), k, penalty)
-            chosen = np.argsort(-exact, kind="stable")[: k + SPARE]
-            self._full.rescore(query, places[chosen], penalty, running[number])
-        return stack(running, k, rests)
+            return DirectItems(self._full).best(query, best, penalty, floor)
+        scores, places = self._scan(query, depth, None if penalty is None else penalty.bias)
+        end = -np.inf if len(places) == items else float(scores.min(initial=np.inf))
+        if penalty is not None and penalty.allowed is not None:
+            kept = penalty.allowed[places]
+            places, scores = places[kept], scores[kept]
+        if len(places) < k <= allowed:
+            return DirectItems(self._full).best(query, best, penalty, floor)
+        exact, rest = self._candidates(query, places, np.append(scores, end), k, penalty)
+        chosen = np.argsort(-exact, kind="stable")[: k + SPARE]
+        self._full.rescore(query, places[chosen], penalty, best)
+        return rest
 
-    def _scan(self, queries: Float32, depth: int, bias: Float32 | None) -> tuple[Float32, Int64]:
-        """Approximate scores and places `[q, depth]` of the best items by the codes."""
-        turned = queries @ self._directions
+    def _scan(self, query: Float32, depth: int, bias: Float32 | None) -> tuple[Float32, Int64]:
+        """Return approximate scores and places of the `depth` best items by the codes."""
+        turned = query[None] @ self._directions
         if bias is not None:
             turned = np.pad(turned, ((0, 0), (0, 2 * WIDTH)))
             turned[:, [-2 * WIDTH, -WIDTH]] = 1
@@ -214,13 +205,13 @@ class FastScanItems:
 
         near, found, first = [], [], 0
         for shard, (scores, places) in zip(shards, _threads().map(search, shards), strict=True):
-            near.append(scores)
-            found.append(np.where(places < 0, -1, places + first))
+            near.append(scores[0])
+            found.append(np.where(places[0] < 0, -1, places[0] + first))
             first += shard.ntotal
-        scores, places = np.concatenate(near, axis=1), np.concatenate(found, axis=1)
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
-        scores, places = np.take_along_axis(scores, best, axis=1), np.take_along_axis(places, best, axis=1)
-        return scores - (0 if bias is None else bias.min()), places
+        every, at = np.concatenate(near), np.concatenate(found)
+        best = np.argsort(-every, kind="stable")[:depth]
+        best = best[at[best] >= 0]  # -1 is an item whose score 16-bit sums cannot tell from the worst
+        return every[best] - (0 if bias is None else bias.min()), at[best]
 
     def _index(self, bias: Float32 | None) -> Any:
         known = self._indexes.get(id(bias))

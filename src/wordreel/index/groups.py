@@ -26,7 +26,6 @@ from wordreel.index.base import (
     Rest,
     availability_groups,
     group_queries,
-    merge_best,
     merge_rests,
 )
 from wordreel.index.exact import FullVectorIndex
@@ -62,33 +61,15 @@ class Penalty:
         return self.items if self.allowed is None else int(np.count_nonzero(self.allowed))
 
 
-@dataclass(frozen=True, eq=False)
-class GroupBest:
-    """Places `[q, k]` and scores of the best items of a group; -1 and −inf past the end."""
-
-    places: Int64
-    scores: Float64
-    rests: Sequence[Rest | None] | None = None  # by place; of each query, where more is known of it
-
-    def rest(self, query: int, floor: float, items: int) -> Rest:
-        """Return what the group's other items may score, where those below the floor were left out.
-
-        Of a small group nothing is said: a bound near the results would hold for all groups.
-        """
-        known = None if self.rests is None else self.rests[query]
-        if known is not None:
-            return known
-        if items <= SMALL:
-            return Rest(np.arange(items), -np.inf)
-        places = self.places[query]
-        return Rest(places[places >= 0], max(float(self.scores[query, -1]), floor))
-
-
 class GroupItems(Protocol):
     """Items of one pattern of available experts, searched by inner product."""
 
-    def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
-        """Return the best items by ⟨q, v⟩ − penalty; items below the `floor [q]` may be left out."""
+    def best(self, query: Float32, best: Running, penalty: Penalty | None, floor: float) -> Rest | None:
+        """Add the best items by ⟨q, v⟩ − penalty to `best`; items below the `floor` may be left out.
+
+        Returns:
+            What the items that were not added may score, by place, where that is known.
+        """
         ...
 
 
@@ -154,14 +135,11 @@ class DirectItems:
 
     full: FullVectors
 
-    def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
+    def best(self, query: Float32, best: Running, penalty: Penalty | None, floor: float) -> Rest | None:
         allowed = None if penalty is None else penalty.allowed
         wanted = np.arange(len(self.full)) if allowed is None else np.flatnonzero(allowed)
-        running = [Running(k) for _ in queries]
-        for start in range(0, len(wanted), BLOCK):
-            for query, one in zip(queries, running, strict=True):
-                self.full.rescore(query, wanted[start : start + BLOCK], penalty, one)
-        return stack(running, k)
+        self.full.rescore(query, wanted, penalty, best)
+        return None
 
 
 class Running:
@@ -177,22 +155,22 @@ class Running:
         """The k-th score; −inf while there are fewer."""
         return float(self.scores[-1]) if len(self.scores) == self.k else -np.inf
 
+    def rest(self, floor: float, items: int) -> Rest:
+        """Return what other items of a group may score, where those below the floor were left out.
+
+        Of a small group nothing is said: a bound near the results would hold for all groups.
+        """
+        if items <= SMALL:
+            return Rest(np.arange(items), -np.inf)
+        return Rest(self.places, max(self.last, floor))
+
     def take(self, places: Int64, scores: Float64) -> None:
+        """Add items with their scores; of equal scores the lower places stay."""
         better = scores >= self.last
         places = np.concatenate([self.places, places[better]])
         scores = np.concatenate([self.scores, scores[better]])
         order = np.lexsort((places, -scores))[: self.k]
         self.places, self.scores = places[order], scores[order]
-
-
-def stack(running: Sequence[Running], k: int, rests: Sequence[Rest | None] | None = None) -> GroupBest:
-    """Stack the best of every query."""
-    places = np.full((len(running), k), -1, np.int64)
-    scores = np.full((len(running), k), -np.inf)
-    for row, one in enumerate(running):
-        places[row, : len(one.places)] = one.places
-        scores[row, : len(one.scores)] = one.scores
-    return GroupBest(places, scores, rests)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,24 +208,31 @@ class GroupedIndex(FullVectorIndex):
         allowed: Bool | None = None,
         bias: Float32 | None = None,
     ) -> Best:
-        count = len(vectors)
-        found = Best(np.full((count, k), -1, np.int64), np.full((count, k), -np.inf, np.float32))
-        if not k or not self._groups:
-            return found
-        rests: list[list[Rest]] = [[] for _ in range(count)]
-        for group, penalty in zip(self._groups, self._penalties(allowed, bias), strict=True):
-            queries = own_queries(QuerySample(vectors, weights), group.pattern, group.full)
-            items = group.items
-            if penalty is not None and penalty.count <= FEW:
-                items = DirectItems(group.full)
-            floor = np.nextafter(found.scores[:, -1], np.float32(-np.inf)).astype(np.float64)
-            own = items.best(queries, k, penalty, floor)
-            rows = np.where(own.places < 0, -1, group.full.rows[np.maximum(own.places, 0)])
-            found = merge_best([found, Best(rows, own.scores.astype(np.float32))], k)
-            for query, parts in enumerate(rests):
-                rest = own.rest(query, float(floor[query]), len(group.full))
-                parts.append(Rest(group.full.rows[rest.rows], rest.most))
-        return Best(found.rows, found.scores, [merge_rests(parts) for parts in rests])
+        penalties = self._penalties(allowed, bias)
+        rows = np.full((len(vectors), k), -1, np.int64)
+        scores = np.full((len(vectors), k), -np.inf, np.float32)
+        rests = []
+        for query in range(len(vectors) if k and self._groups else 0):
+            some = slice(query, query + 1)
+            best, rest = self._best(QuerySample(vectors[some], weights[some]), k, penalties)
+            rows[query, : len(best.places)], scores[query, : len(best.scores)] = best.places, best.scores
+            rests.append(rest)
+        return Best(rows, scores, rests or None)
+
+    def _best(self, query: QuerySample, k: int, penalties: Sequence[Penalty | None]) -> tuple[Running, Rest]:
+        """Return the best rows of one query, and what the others may score."""
+        best, rests = Running(k), []
+        for group, penalty in zip(self._groups, penalties, strict=True):
+            few = penalty is not None and penalty.count <= FEW
+            items = DirectItems(group.full) if few else group.items
+            floor = float(np.nextafter(np.float32(best.last), np.float32(-np.inf)))
+            own = Running(k)
+            rest = items.best(own_queries(query, group.pattern, group.full)[0], own, penalty, floor)
+            if rest is None:
+                rest = own.rest(floor, len(group.full))
+            best.take(group.full.rows[own.places], own.scores.astype(np.float32).astype(np.float64))
+            rests.append(Rest(group.full.rows[rest.rows], rest.most))
+        return best, merge_rests(rests)
 
     def _penalties(self, allowed: Bool | None, bias: Float32 | None) -> list[Penalty | None]:
         """Return the penalty of each group's items; None where nothing is subtracted."""

@@ -25,27 +25,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.index.base import Index
+from wordreel.index.base import Index, Rest
 from wordreel.index.groups import (
     DirectItems,
     FullVectors,
     Group,
-    GroupBest,
     GroupedIndex,
     Penalty,
     Running,
     map_file,
     read_groups,
-    stack,
     write_groups,
 )
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.types import Bool, Float32, Float64
+from wordreel.types import Bool, Float32
 
 FEW = 256  # items of a group that are scored directly
 TILE = 32_768  # items
-BATCH = 64  # queries multiplied at once ...
-SINGLY = 6  # ... of which there are more than these: a few are faster one by one
 PROMISING = 4  # times k: items that are scored first
 RESCORED = 1_024  # items scored from the full vectors at once
 STEPS = 63  # of a query to each side
@@ -181,19 +177,12 @@ class Int8Items:
             codes = self._codes[start * dim : end * dim].reshape(dim, end - start)
             yield Tile(slice(start, end), codes, self._numbers[4 * start : 4 * end].reshape(4, -1))
 
-    def best(self, queries: Float32, k: int, penalty: Penalty | None, floor: Float64) -> GroupBest:
-        running = [Running(k) for _ in queries]
-        step = 1 if len(queries) <= SINGLY else BATCH
-        for start in range(0, len(queries), step):
-            rounded = RoundedQueries.of(queries[start : start + step])
-            for tile in self._tiles():
-                bounds = tile.upper_bounds(rounded, penalty)
-                for number, own in enumerate(bounds, start):
-                    self._refine(
-                        queries[number], running[number], float(floor[number]), penalty, tile.places.start,
-                        rounded.step, own,
-                    )  # fmt: skip
-        return stack(running, k)
+    def best(self, query: Float32, best: Running, penalty: Penalty | None, floor: float) -> Rest | None:
+        rounded = RoundedQueries.of(query[None])
+        for tile in self._tiles():
+            bounds = tile.upper_bounds(rounded, penalty)[0]
+            self._refine(query, best, floor, penalty, tile.places.start, rounded.step, bounds)
+        return None
 
     def _refine(
         self,

@@ -6,9 +6,9 @@ rank of its right answer and its k best items.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -65,28 +65,30 @@ class Ranking:
         return replace(self, ranks=np.where(queries, self.ranks, np.nan))
 
 
-class RightAnswers(Protocol):
+class RightAnswers(ABC):
     """Which items answer each query."""
 
+    @abstractmethod
     def ranks(self, scores: Array, start: int) -> Float64:
-        """Return the rank of the right answer of each query, from `start` on."""
+        """Return the ranks of the right answers of queries from `start` on."""
 
     def margins(self, scores: Array, start: int, best: Int64) -> Float64:
-        """Return how far the right answer lies above the best wrong one."""
+        """Return how far the right items lead; 0 where a query may have several."""
+        return np.zeros(len(scores))
 
 
 @dataclass(frozen=True)
-class RightItem:
+class RightItem(RightAnswers):
     """Text to video: item `right[query]` answers a query."""
 
     right: Int64
 
     def ranks(self, scores: Array, start: int) -> Float64:
-        """Return the rank of the right item of each query, from `start` on."""
+        """Return the ranks of the right items."""
         return ranks_of(scores, self.right[start : start + len(scores)])
 
     def margins(self, scores: Array, start: int, best: Int64) -> Float64:
-        """Return how far the right item lies above the best wrong one."""
+        """Return the right items' leads over the best wrong ones."""
         if best.shape[1] < 2:
             return np.zeros(len(scores))
         right = self.right[start : start + len(scores)]
@@ -96,34 +98,21 @@ class RightItem:
 
 
 @dataclass(frozen=True)
-class OwnItems:
-    """Video to text: the items with `owner[item] == query` answer a query, the best of them counts."""
+class OwnItems(RightAnswers):
+    """Video to text: the items with `owner[item] == query` answer a query, the best of them counts.
+
+    If `grouped`, a video's captions score as the best of them, and its own group counts among the groups.
+    """
 
     owner: Int64
+    grouped: bool = False
 
     def ranks(self, scores: Array, start: int) -> Float64:
-        """Return the rank of the best own item of each query, from `start` on."""
-        return best_own_ranks(scores, self.owner, start)
-
-    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
-        """Return zeros: a query has several right items."""
-        return np.zeros(len(scores))
-
-
-@dataclass(frozen=True)
-class OwnGroups:
-    """Video to text, by groups: a video's captions score as the best of them, and its own group counts."""
-
-    owner: Int64
-
-    def ranks(self, scores: Array, start: int) -> Float64:
-        """Return the rank of the own group of each query, from `start` on."""
+        """Return the ranks of the best own items, or of the own groups."""
+        if not self.grouped:
+            return best_own_ranks(scores, self.owner, start)
         videos, starts = np.unique(self.owner, return_index=True)
         return best_own_ranks(np.fmax.reduceat(scores, starts, axis=1), videos, start)
-
-    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
-        """Return zeros: a query has several right items."""
-        return np.zeros(len(scores))
 
 
 def rank_queries(

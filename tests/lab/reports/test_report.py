@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from wordreel.errors import EvaluationError
+from wordreel.errors import EvaluationError, HubnessError
 from wordreel.hubness import make_method
 from wordreel.lab.evaluate.normalised_rankings import Normalisation, rank_normalised
 from wordreel.lab.evaluate.runs import measure
@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_refused():
         measure(sims.T, captions)
     with pytest.raises(EvaluationError, match="--bank"):
         measure(sims, captions, normalisations=[Normalisation(make_method("dis"))])
-    with pytest.raises(EvaluationError, match="29 columns"):
+    with pytest.raises(HubnessError, match="29 columns"):
         measure(
             sims,
             captions,

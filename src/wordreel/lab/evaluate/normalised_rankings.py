@@ -25,7 +25,7 @@ from wordreel.hubness.blocks import widen
 from wordreel.lab.evaluate.matrices import new_matrix
 from wordreel.retrieval.caption_ranks import Captions, row_blocks
 from wordreel.retrieval.caption_ranks import Protocol as VideoToText
-from wordreel.retrieval.rankings import OwnGroups, OwnItems, Ranking, RightAnswers, RightItem, rank_queries
+from wordreel.retrieval.rankings import OwnItems, Ranking, RightAnswers, RightItem, rank_queries
 from wordreel.types import Array, Bool
 
 BETA_SAMPLE = 4096  # bank queries looked at to choose β
@@ -128,7 +128,7 @@ def rank_normalised(
     owner = captions.owner[captions.valid]
     answers: RightAnswers = RightItem(captions.owner)
     if backwards:
-        answers = OwnItems(owner) if protocol == "ce" else OwnGroups(owner)
+        answers = OwnItems(owner, grouped=protocol == "clip")
     state = fit(method, columns) if fit else _fit(method, bank, gallery_bank, source, asks, device)
     queries, items = source.shape
     corrected = np.zeros(queries, bool)

@@ -106,32 +106,28 @@ def measure(
             f"the matrix is {list(similarities.shape)}, but {len(captions)} captions of {captions.videos} "
             "videos are expected: rows are captions, columns videos"
         )
-    normalised = [how for how in normalisations if how.direction in directions]
-    results = [_normalised(similarities, captions, protocol, how) for how in normalised]
     runs = []
     if TEXT_TO_VIDEO in directions:
-        ranked = (
-            one.before for one, how in zip(results, normalised, strict=True) if how.direction is TEXT_TO_VIDEO
-        )
-        plain = next(ranked, None) or _plain(similarities, captions)
+        plain = _plain(similarities, captions)
         runs.append(EvaluationRun(TEXT_TO_VIDEO, "", "none", plain.items, plain.ranks, plain))
     if VIDEO_TO_TEXT in directions:
         ranks = video_to_text_ranks(similarities, captions, protocol=protocol)
         runs.append(EvaluationRun(VIDEO_TO_TEXT, protocol, "none", _candidates(captions, protocol), ranks))
-    for how, result in zip(normalised, results, strict=True):
-        texts = how.direction is TEXT_TO_VIDEO
-        runs.append(
-            EvaluationRun(
+    for how in normalisations:
+        if how.direction in directions:
+            texts = how.direction is TEXT_TO_VIDEO
+            after = _normalised(similarities, captions, protocol, how).after
+            run = EvaluationRun(
                 how.direction,
                 "" if texts else protocol,
                 how.label,
-                result.items if texts else _candidates(captions, protocol),
-                result.after.ranks,
-                result.after if texts else None,
+                after.items if texts else _candidates(captions, protocol),
+                after.ranks,
+                after if texts else None,
                 how.method.name,
                 how.transductive,
             )
-        )
+            runs.append(run)
     return [replace(run, modality=modality) for run in runs]
 
 
@@ -156,18 +152,9 @@ def _normalised(
     similarities: Array, captions: Captions, protocol: Protocol, how: Normalisation
 ) -> NormalisedRankings:
     rows = similarities if how.direction is TEXT_TO_VIDEO else similarities.T
-    bank = how.bank
-    if bank is None:
-        if not how.method.transductive:
-            raise EvaluationError(
-                f"{how.method.name} needs a bank of queries", NextStep("give one with --bank")
-            )
-        bank = rows  # a transductive method is fitted on the test queries
-    elif bank.shape[1] != rows.shape[1]:
-        raise EvaluationError(
-            f"the bank has {bank.shape[1]} columns for a gallery of {rows.shape[1]}; the columns of both "
-            f"matrices are the same {'videos' if how.direction is TEXT_TO_VIDEO else 'captions'}"
-        )
+    if how.bank is None and not how.method.transductive:
+        raise EvaluationError(f"{how.method.name} needs a bank of queries", NextStep("give one with --bank"))
+    bank = rows if how.bank is None else how.bank  # a transductive method is fitted on the test queries
     return rank_normalised(
         how.method,
         bank,

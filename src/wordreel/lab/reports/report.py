@@ -5,7 +5,7 @@ A model and a dataset are a library too: a searcher that was opened with that mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,52 +66,9 @@ def of_matrix(
     normalisations: Sequence[Normalisation] = (),
 ) -> EvaluationReport:
     """Return a report on `similarities [captions, videos]`; its videos and texts have no names."""
-    runs = measure(
-        similarities, captions, request.directions, request.protocol, normalisations, request.modality
-    )
-    queries = report_files.queries_of(captions.owner, columns=captions.videos)
-    measured = {
-        "kind": "matrix",
-        "videos": captions.videos,
-        "captions": int(captions.valid.sum()),
-        **report_files.digests(queries),
-        **_normalisation_facts(request, normalisations),
-    }
-    facts = report_files.facts_of(
-        request.title, request.command, request.inputs, measured, runs, seeds=request.seeds
-    )
-    return EvaluationReport(facts, tuple(runs), queries, ReportSubject(captions.owner))
-
-
-def of_seeds(reports: Sequence[EvaluationReport]) -> dict[str, Any]:
-    """Return the facts of several reports on the same queries, one per seed: mean ± standard deviation."""
-    first = reports[0].facts
-    digests = {report.facts["measured"]["queries_sha256"] for report in reports}
-    if len(digests) > 1:
-        raise EvaluationError("the matrices are over different numbers of captions or videos")
-    return {
-        **first,
-        "inputs": [entry for report in reports for entry in report.facts["inputs"]],
-        "runs": spread_of([report.runs for report in reports]),
-        "breakdown": {},
-    }
-
-
-def of_folds(reports: Sequence[EvaluationReport]) -> dict[str, Any]:
-    """Return the facts of one test set in folds: means over the folds, and beside them `deviation`."""
-    first = reports[0].facts
-    measured = [report.facts["measured"] for report in reports]
-    return {
-        **first,
-        "measured": {
-            **first["measured"],
-            "folds": len(reports),
-            "videos": sum(each["videos"] for each in measured),
-            "captions": sum(each["captions"] for each in measured),
-        },
-        "runs": spread_of([report.runs for report in reports]),
-        "breakdown": {},
-    }
+    measured = {"kind": "matrix", "videos": captions.videos, "captions": int(captions.valid.sum())}
+    subject = ReportSubject(captions.owner)
+    return _report(similarities, captions, request, normalisations, measured, subject)
 
 
 def of_library(
@@ -122,15 +79,6 @@ def of_library(
 ) -> EvaluationReport:
     """Return a report on captions that a library, with any model, has scored (`library.score`)."""
     captions = scored.captions
-    runs = measure(
-        scored.similarities,
-        captions,
-        request.directions,
-        request.protocol,
-        normalisations,
-        request.modality,
-    )
-    queries = report_files.queries_of(captions.owner, scored.texts, scored.videos)
     measured = {
         "kind": "library",
         "model": searcher.model.name,
@@ -139,41 +87,81 @@ def of_library(
         "videos": captions.videos,
         "captions": len(captions),
         "missing": scored.missing,
-        **report_files.digests(queries),
         "files_sha256": scored.files_sha256,
-        **_normalisation_facts(request, normalisations),
     }
-    groups: dict[str, list[QueryGroup]] = {}
-    texts = next((run for run in runs if run.direction is Direction.TEXT_TO_VIDEO), None)
-    if texts is not None:
-        partly = {name: s for name, s in scored.experts.items() if any(s) and not all(s)}
-        groups = {
+    subject = ReportSubject(captions.owner, scored.texts, scored.videos)
+    partly = {name: present for name, present in scored.experts.items() if any(present) and not all(present)}
+
+    def groups_of(texts: EvaluationRun) -> dict[str, list[QueryGroup]]:
+        return {
             "length": by_length(texts, scored.texts),
             "experts": by_expert(texts, captions.owner, partly),
         }
+
+    return _report(scored.similarities, captions, request, normalisations, measured, subject, groups_of)
+
+
+def _report(
+    similarities: Array,
+    captions: Captions,
+    request: ReportRequest,
+    normalisations: Sequence[Normalisation],
+    measured: Mapping[str, Any],
+    subject: ReportSubject,
+    groups_of: Callable[[EvaluationRun], Mapping[str, list[QueryGroup]]] | None = None,
+) -> EvaluationReport:
+    runs = measure(
+        similarities, captions, request.directions, request.protocol, normalisations, request.modality
+    )
+    queries = report_files.queries_of(captions.owner, subject.texts, subject.videos, captions.videos)
+    texts = next((run for run in runs if run.direction is Direction.TEXT_TO_VIDEO), None)
+    normalised = [
+        {
+            "direction": how.direction.value,
+            "method": how.method.name,
+            "parameters": _parameters(how.method),
+            "transductive": how.transductive,
+        }
+        for how in normalisations
+        if how.direction in request.directions
+    ]
     facts = report_files.facts_of(
-        request.title, request.command, request.inputs, measured, runs, groups, request.seeds
+        request.title,
+        request.command,
+        request.inputs,
+        {
+            **measured,
+            **report_files.digests(queries),
+            "deviations": list(request.deviations),
+            "normalisations": normalised,
+        },
+        runs,
+        groups_of(texts) if groups_of and texts is not None else {},
+        request.seeds,
     )
-    return EvaluationReport(
-        facts, tuple(runs), queries, ReportSubject(captions.owner, scored.texts, scored.videos)
-    )
-
-
-def _normalisation_facts(request: ReportRequest, each: Sequence[Normalisation]) -> dict[str, Any]:
-    return {
-        "deviations": list(request.deviations),
-        "normalisations": [
-            {
-                "direction": how.direction.value,
-                "method": how.method.name,
-                "parameters": _parameters(how.method),
-                "transductive": how.transductive,
-            }
-            for how in each
-            if how.direction in request.directions
-        ],
-    }
+    return EvaluationReport(facts, tuple(runs), queries, subject)
 
 
 def _parameters(method: Any) -> dict[str, Any]:
     return asdict(method)
+
+
+def of_seeds(reports: Sequence[EvaluationReport]) -> dict[str, Any]:
+    """Return the facts of several reports on the same queries, one per seed: mean ± standard deviation."""
+    if len({report.facts["measured"]["queries_sha256"] for report in reports}) > 1:
+        raise EvaluationError("the matrices are over different numbers of captions or videos")
+    inputs = [entry for report in reports for entry in report.facts["inputs"]]
+    return {**_average(reports), "inputs": inputs}
+
+
+def of_folds(reports: Sequence[EvaluationReport]) -> dict[str, Any]:
+    """Return the facts of one test set in folds: means over the folds, and beside them `deviation`."""
+    facts = _average(reports)
+    counts = {
+        name: sum(report.facts["measured"][name] for report in reports) for name in ("videos", "captions")
+    }
+    return {**facts, "measured": {**facts["measured"], "folds": len(reports), **counts}}
+
+
+def _average(reports: Sequence[EvaluationReport]) -> dict[str, Any]:
+    return {**reports[0].facts, "runs": spread_of([report.runs for report in reports]), "breakdown": {}}

@@ -13,7 +13,7 @@ from tests.published_checkpoint import save_checkpoint  # noqa: E402
 from torch import nn  # noqa: E402
 
 from wordreel.errors import UnsafePickle, WeightsError  # noqa: E402
-from wordreel.lab.checkpoints import module_from  # noqa: E402
+from wordreel.lab.checkpoints import convert_checkpoint  # noqa: E402
 from wordreel.lab.checkpoints.checkpoint_file import PublishedCheckpoint  # noqa: E402
 from wordreel.lab.models.batch import ExpertFeatures, TokenBatch  # noqa: E402
 from wordreel.lab.models.build import build  # noqa: E402
@@ -34,7 +34,7 @@ TEXT = TextConfig("vectors", 7, "vlad", 3, 1, max_tokens=6)
 
 def load_published(path, config):
     content = read_checkpoint(path, placeholders=True)
-    return module_from(named_arrays(content, path.name), config)
+    return convert_checkpoint.load_joint_embedding(named_arrays(content, path.name), config)
 
 
 def write(path, module, extra=None, old=False, drop=()):

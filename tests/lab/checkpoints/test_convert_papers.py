@@ -10,7 +10,7 @@ from tests.lab.models.clip.published_layouts import LAYOUTS  # noqa: E402
 from tests.lab.models.clip.tiny import captions  # noqa: E402
 
 from wordreel.errors import WeightsError  # noqa: E402
-from wordreel.lab.checkpoints import ts2net  # noqa: E402
+from wordreel.lab.checkpoints import video_text as ts2net  # noqa: E402
 from wordreel.lab.checkpoints.video_text import (  # noqa: E402
     convert_video_text,
     load_published,

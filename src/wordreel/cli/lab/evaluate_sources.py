@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from wordreel.hubness import Direction
     from wordreel.lab.datasets.protocols import EvaluationProtocol
     from wordreel.lab.datasets.types import Split
-    from wordreel.lab.evaluate.folds import Fold
     from wordreel.lab.evaluate.library import EncodeBlocks, ScoredCaptions
     from wordreel.lab.evaluate.normalised_rankings import Normalisation
+    from wordreel.lab.evaluate.runs import Fold
     from wordreel.lab.reports.report import EvaluationReport, ReportRequest
     from wordreel.library import Library
     from wordreel.retrieval.caption_ranks import Captions
@@ -259,7 +259,7 @@ def evaluate_matrices(
     exports: ExportOptions,
 ) -> Evaluated:
     """Measure similarity matrices: one, its folds, or one for each seed."""
-    from wordreel.lab.evaluate.folds import split_folds
+    from wordreel.lab.evaluate.runs import split_folds
     from wordreel.lab.reports.report import of_folds, of_matrix, of_seeds
     from wordreel.lab.reports.report_files import input_of
 
@@ -304,11 +304,12 @@ def evaluate_library(
     """Measure a library, by captions of its videos."""
     from wordreel.hubness import Direction
     from wordreel.lab.datasets import protocols
-    from wordreel.lab.evaluate.folds import split_folds
     from wordreel.lab.evaluate.library import score, similarities
+    from wordreel.lab.evaluate.runs import split_folds
     from wordreel.lab.reports.report import of_folds, of_library
     from wordreel.lab.reports.report_frames import FrameGrabber
     from wordreel.library import Library
+    from wordreel.media import Fence
 
     split = source.read()
     inputs = source.inputs("captions")
@@ -351,7 +352,8 @@ def evaluate_library(
     )
     if counting.report.out is None:
         return report.facts, []
-    with FrameGrabber(searcher) as frames:
+    with Fence() as fence:
+        frames = FrameGrabber(searcher, fence)
 
         def frame_of(column: int, text: str | None) -> str | None:
             return frames.moment(matched.contents[column], text)

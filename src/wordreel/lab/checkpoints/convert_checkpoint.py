@@ -7,20 +7,23 @@ A published checkpoint has the video side and the pooling of captions. What turn
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, WeightsError, WeightsMissing
-from wordreel.lab.checkpoints import module_from
+from wordreel.lab.checkpoints.ce import load_ce
 from wordreel.lab.checkpoints.checkpoint_file import PublishedCheckpoint
-from wordreel.lab.checkpoints.infer_config import infer_config, mixture_order
+from wordreel.lab.checkpoints.infer_config import find_mixture_order, infer_config
+from wordreel.lab.checkpoints.mmt import load_mmt
 from wordreel.lab.models.batch import JointEmbedding
 from wordreel.lab.models.build import build
 from wordreel.lab.models.checkpoint import save
-from wordreel.lab.models.config import ModelConfig, TextConfig
+from wordreel.lab.models.config import MMTConfig, ModelConfig, TextConfig
 from wordreel.lab.models.text.bert import Bert, Gpt
 from wordreel.lab.models.text.pretrained import load_pretrained, read_network_size
 from wordreel.lab.models.text.word_vectors import read_word_vectors
@@ -52,7 +55,9 @@ def convert_checkpoint(
     config = infer_config(checkpoint, options.mode)
     if options.text is None:
         raise _text_missing(path, config.text)
-    module = module_from(checkpoint.arrays, config, mixture_order(checkpoint, config, options.moee_order))
+    module = load_joint_embedding(
+        checkpoint.arrays, config, find_mixture_order(checkpoint, config, options.moee_order)
+    )
     if name_experts is not None:
         names = name_experts(config.kind, {expert.name: expert.dim for expert in config.experts})
         experts = tuple(replace(expert, name=names[expert.name]) for expert in config.experts)
@@ -61,6 +66,24 @@ def convert_checkpoint(
     module = _with_text(module, options.text.expanduser(), folder)
     facts = {"converted_from": path.name, "mode": options.mode}
     save(folder, module, options.name or _name(checkpoint, config), facts)
+
+
+def load_joint_embedding(
+    arrays: Mapping[str, NDArray[Any]], config: ModelConfig, mixture_order: Sequence[str] | None = None
+) -> JointEmbedding:
+    """Return a module with the weights of a published CE, MoEE or MMT checkpoint, in evaluation mode.
+
+    Args:
+        arrays: The checkpoint's arrays by their keys.
+        config: What the checkpoint is of; `infer_config` reads it from the checkpoint.
+        mixture_order: The experts in the order of the published mixture weights; None: the order of `config`.
+
+    Raises:
+        WeightsError: The checkpoint is not of this configuration; the message names the keys.
+    """
+    if isinstance(config, MMTConfig):
+        return load_mmt(arrays, config)
+    return load_ce(arrays, config, mixture_order)
 
 
 def _with_text(module: JointEmbedding, source: Path, folder: Path) -> JointEmbedding:

@@ -50,7 +50,9 @@ def infer_config(checkpoint: PublishedCheckpoint, mode: Mode = "released") -> Mo
     )
 
 
-def mixture_order(checkpoint: PublishedCheckpoint, config: ModelConfig, order: MoEEOrder) -> tuple[str, ...]:
+def find_mixture_order(
+    checkpoint: PublishedCheckpoint, config: ModelConfig, order: MoEEOrder
+) -> tuple[str, ...]:
     """Return the experts in the order of the published mixture weights."""
     if order == "ordered" and checkpoint.has("mee.") and set(config.names) == set(MOEE_MIXTURE):
         return MOEE_MIXTURE

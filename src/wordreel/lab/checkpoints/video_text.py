@@ -1,24 +1,25 @@
 """Published checkpoints of models on CLIP's towers, both ways: `pytorch_model.bin.N`, a plain state dict.
 
 Modules have the published names, so that a checkpoint is checked key by key against the module and copied.
-TS2-Net's differ in a few places (`ts2net`), and published ones carry two parts that nothing uses.
+TS2-Net's published program wraps the attention of the blocks that shift, and carries two parts that no
+computation uses: an encoder of video prompts and a selection of text tokens.
 """
 
 from __future__ import annotations
 
 import io
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from wordreel.errors import NextStep, WeightsError
-from wordreel.lab.checkpoints import ts2net
 from wordreel.lab.checkpoints.clip import infer_clip
 from wordreel.lab.models.build import build
 from wordreel.lab.models.checkpoint import save
@@ -40,6 +41,10 @@ TOWERS, PATCH_3D = "clip.", "visual.conv2.weight"
 POSITIONS, CENTRES, MATRIX = "frame_position_embeddings.weight", "emb_center", "frame2t_projection"
 VATEX_CENTRES = 7
 HeadName = Literal["mean", "lstm", "transformer", "tight", "clip2video", "ts2net"]
+UNUSED = ("visual_prompt_encoder.", "text_token_selector.")
+WRAPPED = re.compile(r"^(clip\.visual\.transformer\.resblocks\.(\d+)\.attn\.)net\.")
+ATTENTION = re.compile(r"^(clip\.visual\.transformer\.resblocks\.(\d+)\.attn\.)")
+Value = TypeVar("Value")
 MAX_FRAMES, MAX_WORDS = 12, 32  # of models published for short videos
 
 
@@ -61,7 +66,7 @@ def module_from(name: str, arrays: Arrays, config: VideoTextConfig | None = None
     arrays = unwrapped(arrays)
     config = config or infer_video_text(name, arrays)
     if isinstance(config, TS2NetConfig):
-        arrays = _with_positions(ts2net.own_names(arrays), config.positions)
+        arrays = _with_positions(own_names(arrays), config.positions)
     with torch.device("meta"):
         module = build(config)
     shapes = {key: tuple(value.shape) for key, value in module.state_dict().items()}
@@ -102,7 +107,7 @@ def infer_video_text(
 def _inferred(
     name: str, arrays: Arrays, mode: Clip4ClipMode, max_frames: int | None, max_words: int | None
 ) -> VideoTextConfig:
-    own = ts2net.own_names(arrays)
+    own = own_names(arrays)
     towers = {key.removeprefix(TOWERS): value for key, value in own.items() if key.startswith(TOWERS)}
     head = {key: value for key, value in own.items() if not key.startswith(TOWERS)}
     kind = _head_name(head)
@@ -128,7 +133,7 @@ def _inferred(
         return TS2NetConfig(
             backbone,
             layers,
-            len(ts2net.shifted_blocks(arrays)),
+            len(shifted_blocks(arrays)),
             positions=max(_row_count(head, POSITIONS), max_frames * (1 + TS2NetConfig.patches)),
             max_frames=max_frames,
             max_words=max_words,
@@ -246,7 +251,7 @@ def _notes(arrays: Arrays, config: VideoTextConfig) -> Iterator[str]:
     yield from (f"mode {config.mode}: {effect}" for effect in batch_effects(config))
     if not isinstance(config, TS2NetConfig):
         return
-    if unused := sorted({key.partition(".")[0] for key in ts2net.unused_parts(arrays)}):
+    if unused := sorted({key.partition(".")[0] for key in unused_parts(arrays)}):
         yield f"left out {' and '.join(unused)}, which the published program carries and does not use"
     rows = len(arrays[POSITIONS])
     if rows < config.positions:
@@ -278,8 +283,8 @@ def save_published(path: Path, module: VideoTextModel, unused: Arrays | None = N
     """
     state = OrderedDict((key, value.detach().cpu().float()) for key, value in module.state_dict().items())
     if isinstance(module.config, TS2NetConfig):
-        state = OrderedDict(ts2net.published_names(state, module.config.shifted_blocks))
-        for key, value in ts2net.unused_parts(unwrapped(unused or {})).items():
+        state = OrderedDict(published_names(state, module.config.shifted_blocks))
+        for key, value in unused_parts(unwrapped(unused or {})).items():
             state[key] = torch.from_numpy(np.array(value, np.float32))
     buffer = io.BytesIO()
     torch.save(state, buffer)
@@ -293,3 +298,33 @@ def _with_positions(arrays: Arrays, rows: int) -> Arrays:
         return arrays
     longer = stretched(torch.from_numpy(np.array(table, np.float32)), rows)
     return {**arrays, POSITIONS: longer.numpy()}
+
+
+def own_names(state: Mapping[str, Value]) -> dict[str, Value]:
+    """Rename published weights to ours; the unused parts are left out.
+
+    >>> list(own_names({"clip.visual.transformer.resblocks.11.attn.net.in_proj_bias": 0}))
+    ['clip.visual.transformer.resblocks.11.attn.in_proj_bias']
+    """
+    return {WRAPPED.sub(r"\1", key): value for key, value in state.items() if not key.startswith(UNUSED)}
+
+
+def unused_parts(state: Mapping[str, Value]) -> dict[str, Value]:
+    """Return what the published program carries without using it."""
+    return {key: value for key, value in state.items() if key.startswith(UNUSED)}
+
+
+def shifted_blocks(names: Iterable[str]) -> set[int]:
+    """Return the numbers of the image blocks whose attention is wrapped."""
+    return {int(match[2]) for match in map(WRAPPED.match, names) if match}
+
+
+def published_names(state: Mapping[str, Value], shifted: Iterable[int]) -> dict[str, Value]:
+    """Our names to the published ones; `shifted` are the numbers of the blocks that shift."""
+    blocks = set(shifted)
+    return {_published(key, blocks): value for key, value in state.items()}
+
+
+def _published(key: str, blocks: set[int]) -> str:
+    match = ATTENTION.match(key)
+    return f"{match[1]}net.{key[match.end() :]}" if match and int(match[2]) in blocks else key

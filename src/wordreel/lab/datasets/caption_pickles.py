@@ -10,7 +10,7 @@ import numpy as np
 
 from wordreel.errors import DatasetError, NextStep
 from wordreel.lab.datasets.array_files import as_id, read_numpy
-from wordreel.lab.datasets.json_fields import require_dict, require_list
+from wordreel.lab.datasets.split_builder import require_dict, require_list
 from wordreel.util.text_files import read_json
 
 REFUSED_STEP = NextStep("get the captions again as JSON or plain lists, from a source you trust")

@@ -12,8 +12,7 @@ from typing import Any
 
 from wordreel.errors import DatasetError, NextStep
 from wordreel.lab.datasets.json_captions import parse_captions
-from wordreel.lab.datasets.json_fields import require_dict, require_list
-from wordreel.lab.datasets.split_builder import build_split
+from wordreel.lab.datasets.split_builder import build_split, require_dict, require_list
 from wordreel.lab.datasets.types import Missing, Split
 from wordreel.util.text_files import read_json
 

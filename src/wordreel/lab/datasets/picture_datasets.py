@@ -8,8 +8,13 @@ from pathlib import Path
 
 from wordreel.errors import DatasetError
 from wordreel.lab.datasets.annotation_files import AnnotationFolder, read_id_list
-from wordreel.lab.datasets.json_fields import require_field, require_list, require_name
-from wordreel.lab.datasets.split_builder import CaptionsById, add_caption
+from wordreel.lab.datasets.split_builder import (
+    CaptionsById,
+    add_caption,
+    require_field,
+    require_list,
+    require_name,
+)
 from wordreel.lab.datasets.types import Caption, Item, Split
 from wordreel.util.text_files import column_indices, pick_cells, read_json, read_lines, read_rows
 

@@ -14,8 +14,14 @@ from typing import Any
 from wordreel.errors import DatasetError
 from wordreel.lab.datasets.annotation_files import AnnotationFolder, read_id_list
 from wordreel.lab.datasets.caption_pickles import join_captions, read_caption_mapping
-from wordreel.lab.datasets.json_fields import require_dict, require_field, require_list, require_name
-from wordreel.lab.datasets.split_builder import CaptionsById, add_caption
+from wordreel.lab.datasets.split_builder import (
+    CaptionsById,
+    add_caption,
+    require_dict,
+    require_field,
+    require_list,
+    require_name,
+)
 from wordreel.lab.datasets.types import Split
 from wordreel.util.text_files import read_columns, read_json, read_lines
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from wordreel.banks.caption_queries import caption_queries
-from wordreel.lab.evaluate.folds import Fold
 from wordreel.lab.evaluate.matrices import new_matrix
+from wordreel.lab.evaluate.runs import Fold
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.retrieval.caption_ranks import Captions
 from wordreel.search.searcher import Searcher

@@ -87,7 +87,7 @@ def test_i3d_sees_64_frames_begun_every_25(tmp_path, monkeypatch):
     small = i3d.I3D(64, 224, (2, 2, 2), ((1, 1, 1, 1, 1, 1),) * 9)
     monkeypatch.setattr(i3d, "I3D_KINETICS", small)
     store = WeightStore(tmp_path / "store")
-    fill(store, tmp_path, "i3d_paper", small.shapes())
+    fill(store, tmp_path, "i3d_paper", weight_shapes(small)[0])
     track = registry.load("i3d_paper", store).extract(frames(90, 25.0))
     np.testing.assert_allclose(track.times * 25, [[0, 64], [25, 89], [26, 90]])
     assert track.values.shape == (3, 4)

@@ -31,7 +31,7 @@ def test_the_head_is_the_formula():
 def test_they_look_with_the_network_that_ships(tmp_path):
     save_file(random_head(hidden=8, dtype=np.float16), str(tmp_path / "head"))
     pictures = np.random.default_rng(0).integers(0, 255, (3, 224, 224, 3), np.uint8)
-    features = appearance.open_file().network()(images=pictures)["features"]
+    features = appearance.open_network()(images=pictures)["features"]
     arrays = read_head(tmp_path / "head")
     np.testing.assert_allclose(
         SmallEyes(tmp_path / "head")(pictures), [slow_head(x, *arrays) for x in features], atol=2e-3

@@ -223,22 +223,6 @@ def test_one_shot_helpers(tmp_path):
         media.frames(make.sound(tmp_path / "c.wav"))
 
 
-def test_sparse_gives_key_frames_at_true_times(tmp_path):
-    path = tmp_path / "a.mp4"
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=10, options={"g": "15", "sc_threshold": "0"})
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        for index in range(100):
-            frame = av.VideoFrame.from_ndarray(make.picture(index, 64, 48), format="rgb24")
-            frame.pts = index
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode(None))
-    sparse = media.frames(path, rate=1.0, short_side=48, sparse=True)
-    np.testing.assert_allclose(sparse.times, [0.0, 1.5, 3.0, 4.5, 6.0, 7.5, 9.0])
-    for time, image in zip(sparse.times, sparse.images, strict=True):
-        assert abs(int(image[20, 40, 0]) - make.shade(round(time * 10))) < 6
-
-
 def test_limits(tmp_path):
     path = make.video(tmp_path / "a.mp4", seconds=4.0)
     for limits, words in (

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 Family = Literal["clip", "siglip"]
 """Trained by a softmax over a batch, or by a sigmoid of each pair."""
+Interpolation = Literal["bicubic", "bilinear"]
 Triple = tuple[float, float, float]
 TABLE = Path(__file__).parent / "data" / "named_backbones.json"
 
@@ -25,7 +26,7 @@ class ImageTransform:
     mean: Triple = (0.48145466, 0.4578275, 0.40821073)
     std: Triple = (0.26862954, 0.26130258, 0.27577711)
     resize: Literal["crop", "squash"] = "crop"
-    interpolation: Literal["bicubic", "bilinear"] = "bicubic"
+    interpolation: Interpolation = "bicubic"
 
 
 @dataclass(frozen=True)

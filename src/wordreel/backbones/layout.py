@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wordreel.backbones.config import Family, HeadConfig, ImageTransform, TextSettings, Triple
+from wordreel.backbones.config import Family, HeadConfig, ImageTransform, Interpolation, TextSettings, Triple
 from wordreel.errors import NextStep, WeightsError
 from wordreel.runtime.sessions import Precision
 
@@ -26,7 +26,7 @@ CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenize
 HEAD, HEAD_CONFIG = "head.onnx", "head.json"
 MAX_LENGTH = 1024  # tokens; tokenizers without a limit claim 10³⁰
 MAX_JSON = 2**20
-INTERPOLATIONS = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers
+INTERPOLATIONS: dict[int, Interpolation] = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 UNSUPPORTED = NextStep("choose another model of `wordreel models`")
 
 
@@ -140,21 +140,34 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_transform(folder: Path, layout: Layout) -> ImageTransform:
     """Return how a model's pictures are prepared."""
-    name = layout.preprocessor
-    values = read_json(folder / name)
+    values = read_json(folder / layout.preprocessor)
     try:
-        return (
-            _immich_transform(values)
-            if "resize_mode" in values or "mean" in values
-            else _hub_transform(values)
-        )
+        return _transform(_like_hub(values) if "resize_mode" in values or "mean" in values else values)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise WeightsError(
-            f"{name} describes pictures in a way that is not known ({error})", UNSUPPORTED
+            f"{layout.preprocessor} describes pictures in a way that is not known ({error})", UNSUPPORTED
         ) from None
 
 
-def _hub_transform(values: Mapping[str, Any]) -> ImageTransform:
+def _like_hub(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Immich's description in the words of the hub's."""
+    size, mode = values["size"], values.get("resize_mode", "shortest")
+    if mode not in ("shortest", "squash"):
+        raise ValueError(f"resize_mode is {mode!r}")
+    if isinstance(size, list):
+        size = {"height": size[0], "width": size[-1]}
+    side, interpolation = _square(size), values.get("interpolation", "bicubic")
+    resample = {name: number for number, name in INTERPOLATIONS.items()}.get(interpolation)
+    if resample is None:
+        raise ValueError(f"interpolation is {interpolation!r}")
+    crops = {"shortest_edge": side} if mode == "shortest" else {"height": side, "width": side}
+    return {
+        "size": crops, "do_center_crop": mode == "shortest", "crop_size": side, "resample": resample,
+        "image_mean": values["mean"], "image_std": values["std"],
+    }  # fmt: skip
+
+
+def _transform(values: Mapping[str, Any]) -> ImageTransform:
     size, crops = values["size"], bool(values.get("do_center_crop"))
     shortest = size.get("shortest_edge") if isinstance(size, dict) else size
     side = int(shortest) if shortest is not None else _square(size)
@@ -165,27 +178,10 @@ def _hub_transform(values: Mapping[str, Any]) -> ImageTransform:
     mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
     if values.get("do_normalize", True):
         mean, std = _triple(values["image_mean"]), _triple(values["image_std"])
-    return _transform(side, mean, std, crops, INTERPOLATIONS[values.get("resample", 3)])
-
-
-def _immich_transform(values: Mapping[str, Any]) -> ImageTransform:
-    size, mode = values["size"], values.get("resize_mode", "shortest")
-    if mode not in ("shortest", "squash"):
-        raise ValueError(f"resize_mode is {mode!r}")
-    side = _square({"height": size[0], "width": size[-1]} if isinstance(size, list) else size)
-    mean, std = _triple(values["mean"]), _triple(values["std"])
-    return _transform(side, mean, std, mode == "shortest", values.get("interpolation", "bicubic"))
-
-
-def _transform(size: int, mean: Triple, std: Triple, crops: bool, interpolation: str) -> ImageTransform:
-    if not 0 < size <= 4096 or 0 in std:
-        raise ValueError(f"pictures of {size} pixels")
-    if interpolation not in INTERPOLATIONS.values():
-        raise ValueError(f"interpolation is {interpolation!r}")
-    bicubic = interpolation == "bicubic"
-    return ImageTransform(
-        size, mean, std, "crop" if crops else "squash", "bicubic" if bicubic else "bilinear"
-    )
+    if not 0 < side <= 4096 or 0 in std:
+        raise ValueError(f"pictures of {side} pixels")
+    interpolation = INTERPOLATIONS[values.get("resample", 3)]
+    return ImageTransform(side, mean, std, "crop" if crops else "squash", interpolation)
 
 
 def _square(size: Any) -> int:

@@ -3,12 +3,11 @@
 The network was trained further on captioned pictures and frames (docs/appearance.md) and comes with wordreel,
 as one small safetensors file. Batch norms are folded into the convolutions. Matrices (pointwise convolutions
 and the classifier) are bytes with a scale per row, kernels over space (the stem, depthwise convolutions)
-float16, biases float32. The header holds the number of the format.
+float16, biases float32.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -31,7 +30,6 @@ from wordreel.types import Absent, Float32, Labels, Track
 FILE = Path(__file__).parent / "data" / "appearance.safetensors"
 SHA256 = "fe093dce98867c36eb35da4d0b5e57d8b480c691536ec3382b765d0e0e1a8a86"
 """Of the file. The default model is trained on the features of one network: change both together."""
-FORMAT, KEY = 1, "wordreel.appearance"
 BYTES, SCALES = "/bytes", "/scales"
 HEAD = "_fc."
 SIZE = 224
@@ -80,65 +78,25 @@ def class_names(file: str) -> tuple[str, ...]:
     return tuple(line for line in text.splitlines() if not line.startswith("#"))
 
 
-class AppearanceFile:
-    """A mapped file of weights.
-
-    Raises:
-        WeightsCorrupt: It is not such a file, or is damaged.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            about, self._stored = map_safetensors(path)
-            card = json.loads(about.get(KEY, "{}"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise self._corrupt(str(error)) from None
-        written = card.get("format") if isinstance(card, dict) else None
-        if written != FORMAT:
-            raise self._corrupt(f"its format is {written!r:.20}, this program reads {FORMAT}")
-
-    def network(self) -> Network:
-        """Return the network with its weights: `images [n, h, w, 3]` to `features [n, 1280]`."""
-        try:
-            return Network(build(self.layers()).SerializeToString())
-        except KeyError as error:
-            raise self._corrupt(f"it has no {error.args[0]}") from None
-
-    def layers(self) -> dict[str, Float32]:
-        """Return the folded convolutions, as `efficientnet_lite.build` takes them."""
-        return {name: array for name, array in self._arrays("").items() if not name.startswith(HEAD)}
-
-    def head(self) -> tuple[Float32, Float32]:
-        """Return `weight [classes, 1280]` and `bias [classes]` of the classifier."""
-        arrays = self._arrays(HEAD)
-        try:
-            return arrays[f"{HEAD}weight"], arrays[f"{HEAD}bias"]
-        except KeyError as error:
-            raise self._corrupt(f"it has no {error.args[0]}") from None
-
-    def _arrays(self, prefix: str) -> dict[str, Float32]:
-        arrays: dict[str, Float32] = {}
-        for name, array in self._stored.items():
-            if name.endswith(SCALES) or not name.startswith(prefix):
-                continue
-            if not name.endswith(BYTES):
-                arrays[name] = array.astype(np.float32)
-                continue
-            whole = name.removesuffix(BYTES)
-            scales = self._stored.get(whole + SCALES)
-            if scales is None:
-                raise self._corrupt(f"it has no {whole + SCALES}")
-            if array.ndim != 2 or scales.shape != array.shape[:1]:
-                raise self._corrupt(f"{whole} has no scale for each row")
-            matrix = dequantise(array, scales)
+def read_arrays(file: Path, prefix: str = "") -> dict[str, Float32]:
+    """Return the arrays of a file whose names begin with a prefix, matrices from their bytes and scales."""
+    arrays: dict[str, Float32] = {}
+    _, stored = map_safetensors(file)
+    for name, array in stored.items():
+        if not name.startswith(prefix) or name.endswith(SCALES):
+            continue
+        whole = name.removesuffix(BYTES)
+        if name == whole:
+            arrays[name] = array.astype(np.float32)
+        else:
+            matrix = dequantise(array, stored[whole + SCALES])
             arrays[whole] = matrix if whole.startswith(HEAD) else matrix[..., None, None]
-        return arrays
+    return arrays
 
-    def _corrupt(self, why: str) -> WeightsCorrupt:
-        return WeightsCorrupt(
-            f"{self._path} is not a whole appearance network ({why})", NextStep("install wordreel again")
-        )
+
+def open_network() -> Network:
+    """Load the network with its weights, checked: `images [n, h, w, 3]` to `features [n, 1280]`."""
+    return Network(build(read_arrays(checked_file())).SerializeToString())
 
 
 class AppearanceExpert:
@@ -147,7 +105,7 @@ class AppearanceExpert:
     def __init__(self, store: WeightStore) -> None:
         self.card = CARD
         self.fingerprint = fingerprint(CARD, SHA256)
-        self._network = open_file().network()
+        self._network = open_network()
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
         """Return one row per frame, valid for `[t, t + period)`."""
@@ -168,15 +126,17 @@ EXPERTS = {CARD.name: ExpertEntry(CARD, AppearanceExpert, recogniser=recogniser)
 @cache
 def _shipped_head(stamps: Path) -> ClassHead:
     """Several models of a process use it: it is read once."""
-    return ClassHead(class_names(CLASSES), *open_file(stamps).head(), fingerprint(CARD, SHA256))
+    arrays = read_arrays(checked_file(stamps), HEAD)
+    weight, bias = arrays[f"{HEAD}weight"], arrays[f"{HEAD}bias"]
+    return ClassHead(class_names(CLASSES), weight, bias, fingerprint(CARD, SHA256))
 
 
-def open_file(stamps: Path | None = None) -> AppearanceFile:
-    """Open the file that ships; with `stamps`, it is not checked again where it was checked before."""
+def checked_file(stamps: Path | None = None) -> Path:
+    """Return the file that ships, checked; with `stamps`, not again where it was checked before."""
     try:
         whole = has_sha256(FILE, SHA256, stamps)
     except OSError:
         whole = False
     if not whole:
         raise WeightsCorrupt(f"{FILE} does not have the expected hash", NextStep("install wordreel again"))
-    return AppearanceFile(FILE)
+    return FILE

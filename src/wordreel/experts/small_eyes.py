@@ -39,7 +39,7 @@ class SmallEyes:
 
     def __init__(self, file: Path) -> None:
         self._head = Network(head_network(*read_head(file)))
-        self._features = appearance.open_file().network()
+        self._features = appearance.open_network()
 
     def __call__(self, squares: NDArray[np.uint8]) -> Float32:
         """Embeddings `[n, 512]` of pictures `[n, 224, 224, 3]`, of any length."""

@@ -27,7 +27,7 @@ from wordreel.media.container import (
     video_stream,
 )
 from wordreel.media.media_info import first_frame, real_duration
-from wordreel.media.packets import StreamClock, decode_frames, read_packets
+from wordreel.media.packets import StreamClock, read_packets
 from wordreel.media.types import AudioNeed, FrameNeed, Need
 from wordreel.media.video_sampler import Scaler, VideoSampler, orientation
 from wordreel.util.machine import cores
@@ -167,44 +167,6 @@ def threads(stream: Any) -> None:
     alone = one or context.is_hwaccel
     stream.thread_type = "SLICE" if alone else "AUTO"
     context.thread_count = 1 if alone else 2
-
-
-def decode_keyframes(task: DecodeTask, need: FrameNeed, start: float, stop: float, send: Send) -> None:
-    """Send the key frame at or before each of `start + k / rate`, each key frame once."""
-    import av
-
-    stop = min(stop, real_duration(task))
-    opened = task.open()
-    stream = video_stream(opened)
-    if stream is None:
-        raise no_media_error(task, False)
-    # One thread: frame threads would hold each lone frame back until more packets came.
-    stream.thread_type = "SLICE"
-    frame = first_frame(task, opened, stream)
-    clock, scaler, heartbeat = StreamClock(opened, stream, 0.04), Scaler(need), Heartbeat(send)
-    clock.time(frame)
-    _begin(send, turn=orientation(frame, stream))
-    last, sent, k = -1.0, 0, 0
-    stream.codec_context.skip_frame = "NONKEY"
-    while k == 0 or start + k / need.rate < stop:
-        target = start + k / need.rate
-        k += 1
-        if target > 0:
-            try:
-                opened.seek(clock.stamp(target), stream=stream, backward=True)
-            except (av.FFmpegError, ValueError, OverflowError):
-                continue
-            clock.jump()
-            frame = next(decode_frames(opened, stream), None)
-        if frame is None:
-            continue
-        check_pixels(frame.width, frame.height, task.limits)
-        time = max(0.0, clock.time(frame))
-        if time > last:
-            send_image(send, 0, sent, 1, scaler(frame), time=time)
-            last, sent = time, sent + 1
-        heartbeat(target)
-    _end_window(send, start, stop, last=True)
 
 
 SPARSE = 1.5  # steps between two key frames from which on the gap may be filled

@@ -96,7 +96,7 @@ class Fence:
         return self.run(path, StreamRequest(tuple(needs), window))
 
     def run(self, path: Path, request: StreamRequest) -> Iterator[Window]:
-        """Yield the windows of a request, which may start late, stop early or be sparse."""
+        """Yield the windows of a request, which may start late or stop early."""
         _check(request)
         return self._run(path, request)
 
@@ -125,7 +125,6 @@ class Fence:
                 "window": request.window,
                 "start": request.start,
                 "stop": request.stop,
-                "sparse": request.sparse,
                 **self._about(file),
             }
             returned = 0
@@ -152,7 +151,7 @@ class Fence:
     def _choose_device(self, file: OpenFile, request: StreamRequest) -> HwDevice | None:
         """Return the device that decodes a file faster than software would."""
         usable = self._devices.usable()
-        if not usable or request.sparse or not any(isinstance(need, FrameNeed) for need in request.needs):
+        if not usable or not any(isinstance(need, FrameNeed) for need in request.needs):
             return None
         header = {"do": "choose device", "devices": usable, "forced": self._devices.forced}
         span = {"start": request.start, "stop": request.stop}
@@ -276,7 +275,6 @@ def frames(
     short_side: int = 256,
     start: float | None = None,
     end: float | None = None,
-    sparse: bool = False,
 ) -> Frames:
     """Frames at `start + k / rate` until `end`, each the one displayed at its time.
 
@@ -286,8 +284,6 @@ def frames(
         short_side: The shorter side is scaled down to this many pixels.
         start: Seconds; the beginning if None.
         end: Seconds; the end of the file if None.
-        sparse: Return the key frame at or before each time instead, each once and with its true time: far
-            cheaper, and unevenly spaced.
 
     Raises:
         MediaError: The file cannot be decoded; `NotMedia` if it has no pictures.
@@ -298,7 +294,7 @@ def frames(
     >>> frames(path).images.shape
     (1, 20, 30, 3)
     """
-    request = StreamRequest((FrameNeed(rate, short_side),), 60.0, start or 0.0, end, sparse)
+    request = StreamRequest((FrameNeed(rate, short_side),), 60.0, start or 0.0, end)
     with Fence() as fence:
         parts = [window.parts[0] for window in fence.run(path, request)]
     filled = [part for part in parts if isinstance(part, Frames) and len(part)]

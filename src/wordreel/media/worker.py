@@ -34,7 +34,7 @@ import av.video.stream
 from wordreel.errors import MediaError
 from wordreel.media.container import DecodeTask
 from wordreel.media.cut import cut
-from wordreel.media.decode import decode_keyframes, decode_quick_look, decode_windows
+from wordreel.media.decode import decode_quick_look, decode_windows
 from wordreel.media.formats import Container
 from wordreel.media.hardware import choose_device, confine_with_device, hwaccel
 from wordreel.media.media_info import read_info
@@ -117,12 +117,10 @@ def _execute(command: dict[str, Any], descriptor: int, device: Any, send: Any) -
             chosen = choose_device(task, command["devices"], command["forced"], start, stop)
             send({"is": "device", "name": chosen})
             return None
-        needs = [_need(n) for n in command["needs"]]
-        if command["sparse"]:
-            assert isinstance(needs[0], FrameNeed)  # noqa: S101 - the fence sends nothing else
-            decode_keyframes(task, needs[0], start, stop, send)
-        else:
-            decode_windows(task, needs, command["window"], start, stop, send)
+        needs: list[Need] = [
+            FrameNeed(**need) if "short_side" in need else AudioNeed(**need) for need in command["needs"]
+        ]
+        decode_windows(task, needs, command["window"], start, stop, send)
     except MediaError as error:
         return type(error).__name__, error.message
     except (av.error.MemoryError, MemoryError):
@@ -136,12 +134,6 @@ def _execute(command: dict[str, Any], descriptor: int, device: Any, send: Any) -
         # An unforeseen error of the decoder is blamed on the file.
         return "BrokenMedia", f"decoding failed: {type(error).__name__}: {error}"
     return None
-
-
-def _need(fields: dict[str, Any]) -> Need:
-    if "short_side" in fields:
-        return FrameNeed(**fields)
-    return AudioNeed(fields["rate"])
 
 
 if __name__ == "__main__":

@@ -53,7 +53,6 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
 
 
 def _model(entry: PublishedWeights, path: Path, sidecar: Path | None) -> Any:
-    from wordreel.runtime.nets.i3d import I3D
     from wordreel.runtime.nets.net_builder import build_onnx, weight_shapes
     from wordreel.runtime.torch_file import check, unwrapped
 
@@ -62,11 +61,10 @@ def _model(entry: PublishedWeights, path: Path, sidecar: Path | None) -> Any:
         rename: Callable[[Mapping[str, Any]], dict[str, Any]] = _named(entry.rename)
         state = rename(state)
     network = _named(entry.network)
-    own = isinstance(network, I3D)  # builds its graph itself
-    shapes, heads = (network.shapes(), network.heads()) if own else weight_shapes(network)
+    shapes, heads = weight_shapes(network)
     expected = f"{entry.file} of {entry.project} ({entry.title})"
     check(state, shapes, heads, ignore=entry.ignore, given=path.name, expected=expected)
-    return network.model(state) if own else build_onnx(entry.name, network, state, sidecar)
+    return build_onnx(entry.name, network, state, sidecar)
 
 
 def _read(entry: PublishedWeights, path: Path) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from tests.fuzz.engine import Broken, Session, Target
 from tests.fuzz.mutations import mutate_bytes, mutate_pickle, mutate_safetensors
 
 from wordreel.catalogue.tracks import TrackFiles, encode
-from wordreel.experts.appearance import FORMAT, HEAD, KEY, AppearanceFile
 from wordreel.hubness import make_method
 from wordreel.hubness.state_file import load_state, read_extra, save_state
 from wordreel.models.joint.adapter import read_adapter, write_adapter
@@ -164,12 +163,6 @@ def _written(folder: Path) -> list[tuple[bytes, Callable[[Path], object]]]:
     file = folder / "seed"
     write_adapter(file, np.eye(512, dtype=np.float32), np.zeros(512, np.float32), {"tuned": "x"})
     held: list[tuple[bytes, Callable[[Path], object]]] = [(file.read_bytes(), _adapter)]
-    head = {
-        f"{HEAD}weight/bytes": np.ones((3, 4), np.int8),
-        f"{HEAD}weight/scales": np.ones(3, np.float32),
-        f"{HEAD}bias": np.zeros(3, np.float32),
-    }
-    held.append((save(head, {KEY: f'{{"format": {FORMAT}, "size": 64}}'}), _appearance))
     rng = np.random.default_rng(0)
     bank = rng.standard_normal((5, 6)).astype(np.float32)
     for name in ("is", "dis", "csls", "nnn", "gc", "sinkhorn", "standard"):
@@ -186,10 +179,6 @@ def _written(folder: Path) -> list[tuple[bytes, Callable[[Path], object]]]:
 
 def _adapter(path: Path) -> None:
     read_adapter(path, path.parent)
-
-
-def _appearance(path: Path) -> None:
-    AppearanceFile(path).head()
 
 
 def _state(path: Path) -> None:

@@ -46,9 +46,9 @@ def test_the_graph_equals_the_slow_twin(name, tmp_path):
 @pytest.mark.parametrize("frames", [16, 40])
 def test_the_pytorch_layout_of_i3d_equals_the_slow_twin(frames, tmp_path):
     config = I3D(frames, 64, (4, 5, 6), ((4, 3, 5, 2, 3, 4),) * 9)
-    state = naive_nets.random_state(config.shapes())
+    state = naive_nets.random_state(weight_shapes(config)[0])
     images = np.random.default_rng(1).integers(0, 256, (frames, 64, 64, 3), np.uint8)
-    onnx.save(config.model(state), str(tmp_path / "network.onnx"))
+    onnx.save(build_onnx("i3d", config, state), str(tmp_path / "network.onnx"))
     features = Network(tmp_path / "network.onnx")(frames=images)["features"]
     expected = naive_nets.i3d(naive_nets.Naive(state), config, images.astype(np.float64))
     np.testing.assert_allclose(features, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
@@ -87,7 +87,8 @@ def test_full_networks_have_the_published_number_of_parameters(network, count):
 
 
 def test_the_full_i3d_has_the_published_number_of_parameters():
-    shapes = I3D_KINETICS.shapes() | I3D_KINETICS.heads()
+    networks = weight_shapes(I3D_KINETICS)
+    shapes = networks[0] | networks[1]
     assert sum(int(np.prod(s)) for key, s in shapes.items() if ".running_" not in key) == 12_697_264
 
 
@@ -109,7 +110,7 @@ def test_keys_are_those_of_the_published_files():
         1,
     )
     assert weight_shapes(convnets.DENSENET161_PLACES365)[1]["classifier.weight"] == (365, 2208)
-    assert I3D_KINETICS.shapes()["Mixed_5c.b1b.conv3d.weight"] == (384, 192, 3, 3, 3)
+    assert weight_shapes(I3D_KINETICS)[0]["Mixed_5c.b1b.conv3d.weight"] == (384, 192, 3, 3, 3)
 
 
 def test_older_densenet_keys_become_todays():

@@ -112,7 +112,7 @@ def convert(files: Mapping[str, Path], out: Path) -> None:
 
     tree = load(files[MEMBER])
     onnx.save(build_onnx("i3d", I3D(FRAMES), pytorch_layout(tree)), str(out / "network.onnx"))
-    # The last layer is 1x1x1 and so commutes with the mean over time that follows it in the published network.
+    # The last layer is 1x1x1 and so commutes with the mean over time that is published after it.
     layer = tree["params"]["Logits/Conv3d_0c_1x1"]["Conv_0"]
     kernel = np.asarray(layer["kernel"], np.float32)
     weight = np.ascontiguousarray(kernel.reshape(kernel.shape[-2:]).T)

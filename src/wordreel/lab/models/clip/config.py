@@ -263,7 +263,8 @@ def from_json(value: Mapping[str, Any]) -> VideoTextConfig:
     True
     """
     try:
-        return KINDS[value["kind"]](**{**value, "backbone": ClipConfig.from_json(value["backbone"])})
+        backbone = {"backbone": ClipConfig.from_json(value["backbone"])} if "backbone" in value else {}
+        return KINDS[value["kind"]](**{**value, **backbone})
     except (KeyError, TypeError, ValueError) as error:
         raise WeightsError(
             f"the model's description cannot be read ({error}); it may be of a newer wordreel",

@@ -25,7 +25,7 @@ class FolderListing:
 
 
 def allowed_path(roots: Sequence[Path], library: Path, requested: str, private: bool = True) -> Path:
-    """A path below one of the roots once all links are followed; a `Problem` for every other.
+    """Return a path below one of the roots once all links are followed; raise a `Problem` for others.
 
     `~` is the home of the server's user. With `private`, what is outside of the roots has one answer whether
     it is there or not: nobody learns what else the disk holds.
@@ -61,7 +61,7 @@ def _check_there(path: Path) -> None:
 
 
 def list_folder(roots: Sequence[Path], library: Path, requested: str, private: bool = True) -> FolderListing:
-    """The folders inside of one, by name; hidden ones, links and the library itself are left out."""
+    """List the folders inside of one by name, without hidden ones, links and the library itself."""
     path = allowed_path(roots, library, requested, private)
     folders, files = [], 0
     try:

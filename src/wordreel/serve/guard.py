@@ -47,6 +47,7 @@ class Guard:
         self.verifier = None if options.token is None else TokenVerifier(options.token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -164,12 +165,12 @@ def limited_body(receive: Receive, most: int) -> Receive:
 
 
 def needs_login(path: str) -> bool:
-    """The page's own files are open, so that there is something to log in with."""
+    """Return whether an address needs a login; the page's own files do not, to log in with."""
     return path not in OPEN and (path.startswith(("/api/", "/media/")) or path in ("/api", "/metrics"))
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port.
+    """Return the name in a Host header, without its port.
 
     >>> host_name("Localhost:8010"), host_name("[::1]:80"), host_name("::1")
     ('localhost', '::1', '')

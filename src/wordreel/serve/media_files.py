@@ -58,7 +58,7 @@ class VerifiedFiles:
         self._hashes = LRUCache[tuple[str, FileStamp], str](CACHED_HASHES)
 
     def path(self, content: str) -> Path:
-        """A path that holds this content; raises a `Problem` where there is none."""
+        """Return a path that holds this content; raise a `Problem` where there is none."""
         changed = False
         for path, stamp in self._files(content):
             try:
@@ -70,7 +70,7 @@ class VerifiedFiles:
         raise _changed() if changed else _gone()
 
     def open(self, content: str) -> tuple[Path, OpenFile]:
-        """The file, held open: what happens to its name from now on does not matter."""
+        """Open the file: what happens to its name from now on does not matter."""
         path = self.path(content)
         try:
             opened = open_media(path, Limits())
@@ -122,7 +122,7 @@ def _changed() -> Problem:
 
 
 def media_type_of(info: MediaInfo) -> str:
-    """The content type by what the file is, never by its name; an unknown one is a download.
+    """Return the content type by what the file is, never by its name; an unknown one is a download.
 
     >>> media_type_of(MediaInfo("video", "mp4", 3.0, video_codec="h264"))
     'video/mp4'
@@ -162,6 +162,7 @@ class MediaResponse(FileResponse):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the file, or only that it is unchanged."""
         try:
             if Headers(scope=scope).get("if-none-match") == self.headers["etag"]:
                 await NotModifiedResponse(self.headers)(scope, receive, send)

@@ -30,6 +30,7 @@ class Options:
 
     @property
     def loopback(self) -> bool:
+        """Return whether the server listens on this machine only."""
         return is_loopback(self.host)
 
     @property

@@ -44,6 +44,7 @@ class PageFiles(StaticFiles):
         scope: Scope,
         status_code: int = 200,
     ) -> Response:
+        """Return a file of the page with its headers."""
         path = Path(full_path)
         tag = _etag(path, stat_result.st_size, stat_result.st_mtime_ns)
         response = FileResponse(

@@ -45,14 +45,18 @@ Image = NDArray[np.uint8]
 class Decoder(Protocol):
     """The part of `wordreel.media.Fence` that pictures need."""
 
-    def run(self, path: Path, request: StreamRequest) -> Iterator[Window]: ...
+    def run(self, path: Path, request: StreamRequest) -> Iterator[Window]:
+        """Yield what is decoded, window by window."""
 
 
 class FaceExpert(Protocol):
     """The part of the faces expert that crops need."""
 
-    def detect(self, image: Image) -> DetectedFaces: ...
-    def embed(self, faces: Image) -> Float32: ...
+    def detect(self, image: Image) -> DetectedFaces:
+        """Find faces in a picture."""
+
+    def embed(self, faces: Image) -> Float32:
+        """Return a vector for each face."""
 
 
 class Thumbnails:
@@ -62,8 +66,9 @@ class Thumbnails:
         self._fence, self._cache = fence, cache
 
     def thumb(self, content: str, path: Path, second: float, duration: float, size: int = SIDE) -> bytes:
-        """A JPEG of the frame at a second, or of the last one before the end; `size` is rounded up to a side
-        that is cached.
+        """Return a JPEG of the frame at a second, or of the last one before the end.
+
+        `size` is rounded up to a side that is cached.
         """
         start = _rounded(min(second, max(0.0, duration - PRECISION)))
         side = next((cached for cached in SIDES if cached >= size), SIDES[-1])
@@ -73,7 +78,7 @@ class Thumbnails:
         )
 
     def preview(self, content: str, path: Path, start: float, end: float, duration: float) -> bytes:
-        """An animated WebP of a few frames, evenly spaced; of a still picture one frame."""
+        """Return an animated WebP of a few frames, evenly spaced; of a still picture one frame."""
         first = _rounded(min(start, max(0.0, duration - PRECISION)))
         last = _rounded(min(max(end, first + PRECISION), duration, first + LONGEST_PREVIEW))
         end = max(last, first + PRECISION)
@@ -92,7 +97,10 @@ class DiskCache:
         self._bytes = max_bytes  # not measured yet: the first write does
 
     def get(self, key: str, make: Callable[[], bytes]) -> bytes:
-        """The bytes under a key, from the folder or computed now. Errors of `make` are not cached."""
+        """Return the bytes under a key, from the folder or computed now.
+
+        Errors of `make` are not cached.
+        """
         digest = hashlib.sha256(key.encode()).hexdigest()
         path = self.folder / digest[:2] / digest[2:]
         with suppress(OSError):
@@ -104,7 +112,7 @@ class DiskCache:
         return content
 
     def _write(self, path: Path, data: bytes) -> None:
-        """A full or read-only disk costs speed, not the answer."""
+        """Write a file if possible: a full or read-only disk costs speed, not the answer."""
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             passing = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
@@ -137,7 +145,7 @@ class FaceCrops:
         self._crops = LRUCache[int, bytes](CACHED_FACES)
 
     def crop(self, number: int, path: Path, start: float, end: float, vector: Float32) -> bytes:
-        """The face with this vector in the middle of a look."""
+        """Return the face with this vector in the middle of a look."""
         crop = self._crops.get(number)
         if crop is None:
             second = start + (end - start) // 2
@@ -154,7 +162,7 @@ class FaceCrops:
 
 
 def cut_face(frame: Image, expert: FaceExpert, vector: Float32) -> Image:
-    """The face of a frame that is most like a vector; the whole frame if none is found."""
+    """Return the face of a frame that is most like a vector; the whole frame if none is found."""
     faces = expert.detect(frame)
     if not len(faces):
         return frame
@@ -164,7 +172,7 @@ def cut_face(frame: Image, expert: FaceExpert, vector: Float32) -> Image:
 
 
 def around(frame: Image, box: Float64) -> Image:
-    """A square round a box, as far as the frame goes."""
+    """Return a square round a box, as far as the frame goes."""
     left, top, right, bottom = box
     half = max(right - left, bottom - top) * (0.5 + FACE_MARGIN)
     x, y = (left + right) / 2, (top + bottom) / 2

@@ -38,6 +38,7 @@ class Served:
     options: Options
 
     def open(self) -> Library:
+        """Open the library."""
         return Library(self.library, create=False, weights=WeightStore(self.weights), index=self.index)
 
 

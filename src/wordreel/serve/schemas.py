@@ -150,6 +150,7 @@ class JobModel(BaseModel):
 
     @classmethod
     def of(cls, job: Job) -> JobModel:
+        """Describe a job."""
         return cls(**vars(job))
 
 
@@ -160,6 +161,7 @@ class JobResponse(BaseModel):
 
     @classmethod
     def of(cls, job: Job) -> JobResponse:
+        """Answer with a job."""
         return cls(job=JobModel.of(job))
 
 

@@ -38,10 +38,12 @@ class JobSignals:
 
     @property
     def paused(self) -> bool:
+        """Return whether jobs pause."""
         return self._pause.exists()
 
     @paused.setter
     def paused(self, paused: bool) -> None:
+        """Pause jobs, or resume them."""
         if paused:
             self._pause.touch()
         else:

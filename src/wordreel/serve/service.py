@@ -84,6 +84,7 @@ class BoundedExecutor:
             self._calls -= 1
 
     def close(self) -> None:
+        """Start nothing more, and wait for nothing."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -146,14 +147,14 @@ class Service:
         return self.live.now.searcher.model
 
     def video(self, content: str) -> Video:
-        """A video of the library with its paths; raises a `Problem` where there is none (any more)."""
+        """Return a video of the library with its paths; raise a `Problem` where there is none."""
         video = self.store.video(content)
         if video is None or not video.paths:
             raise unknown_file()
         return video
 
     def info(self, content: str) -> MediaInfo:
-        """What a file is; raises a `Problem` where the library does not know it (any more)."""
+        """Return what a file is; raise a `Problem` where the library does not know it."""
         info = self.store.info(content)
         if info is None:
             raise unknown_file()
@@ -193,6 +194,7 @@ class Service:
         return self.live.not_embedded(now.searcher, now.missing).message if now.missing else None
 
     async def stop(self) -> None:
+        """Stop watching the library and running jobs."""
         if self._watching is not None:
             self._watching.cancel()
             with suppress(asyncio.CancelledError):
@@ -256,4 +258,5 @@ def cached_tracks(load: Callable[[str], Track], max_bytes: int = TRACK_BYTES) ->
 
 
 def unknown_file() -> Problem:
+    """Return the answer for a file that the library does not have."""
     return Problem(404, "not_found", "there is no such file in the library (any more)")

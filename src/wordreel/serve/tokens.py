@@ -150,6 +150,7 @@ class Sessions:
         return self._now() - opened < SESSION_SECONDS
 
     def close(self, cookie: str) -> None:
+        """End a session."""
         self._file(cookie).unlink(missing_ok=True)
 
     def _file(self, cookie: str) -> Path:

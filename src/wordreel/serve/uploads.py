@@ -37,7 +37,8 @@ SPARE = 2**30  # bytes of disk space that stay free
 class Prober(Protocol):
     """The part of `wordreel.media.Fence` that uploads need."""
 
-    def probe(self, path: Path) -> MediaInfo: ...
+    def probe(self, path: Path) -> MediaInfo:
+        """Return a file's kind, size and codecs."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Uploads:
     """`<library>/uploads/<sha256>` for files to add, `<library>/cache/asked/<sha256>` for queries."""
 
     def __init__(self, store: LibraryStore, fence: Prober, scratch: Path | None = None) -> None:
-        """A read-only server, which writes nothing to the library, gives the folder for queries."""
+        """Store uploads in the library; a read-only server gives the folder for queries."""
         self._store, self._fence, self._read_only = store, fence, scratch is not None
         self.folder = store.path / FOLDER
         self.queries = (scratch or store.cache) / QUERIES
@@ -89,7 +90,7 @@ class Uploads:
             passing.unlink(missing_ok=True)
 
     def find(self, content: str) -> Path:
-        """An upload by its id; raises a `Problem` where there is none (any more)."""
+        """Return an upload by its id; raise a `Problem` where there is none."""
         if re.fullmatch("[0-9a-f]{64}", content):
             for home in (self.queries, self.folder):
                 if (home / content).is_file():

@@ -38,7 +38,8 @@ class JobRunner(Protocol):
 
     def __call__(
         self, kind: str, request: dict[str, Any], on_progress: ReportProgress, stop: threading.Event
-    ) -> dict[str, Any]: ...
+    ) -> dict[str, Any]:
+        """Run a job until it ends or `stop` is set."""
 
 
 class JobStopped(Exception):
@@ -80,6 +81,7 @@ class JobQueue:
             self._thread.join(15.0)
 
     def put(self, kind: str, title: str, request: dict[str, Any]) -> Job:
+        """Queue a job; raise a `Problem` where too many wait."""
         with self._wake:
             if self.waiting() >= MAX_WAITING:
                 raise Problem(

@@ -39,6 +39,7 @@ class JobProcess:
     def __call__(
         self, kind: str, request: dict[str, Any], on_progress: ReportProgress, stop: threading.Event
     ) -> dict[str, Any]:
+        """Run a job in the process, which starts again if it has died."""
         while not stop.is_set():
             try:
                 return self._run_once(kind, request, on_progress, stop)
@@ -114,7 +115,10 @@ def run_job(
 
 
 def _add(library: Library, kind: str, request: dict[str, Any], on_progress: ReportProgress) -> dict[str, Any]:
-    """The quick pass; the thorough one is a job of its own, unless there is nothing new to be found."""
+    """Run the quick pass.
+
+    The thorough one is a job of its own, unless there is nothing new to be found.
+    """
 
     def run(*passes: Pass) -> AddReport:
         return library.add(
@@ -153,10 +157,12 @@ def _bank(library: Library, request: dict[str, Any], on_progress: ReportProgress
 
 
 def step_progress(step: str, now: Progress) -> dict[str, Any]:
+    """Describe the progress of a step, for clients."""
     return {"step": step, "done": now.done, "total": now.total}
 
 
 def files_progress(now: AddProgress) -> dict[str, Any]:
+    """Describe the progress of an add, for clients."""
     return {
         "step": "files",
         "analysis": now.analysis,
@@ -173,6 +179,7 @@ def files_progress(now: AddProgress) -> dict[str, Any]:
 
 
 def add_report(report: AddReport) -> dict[str, Any]:
+    """Describe what an add did, for clients."""
     failed = [*report.failed, *report.still_failed]
     return {
         "added": len(report.added),

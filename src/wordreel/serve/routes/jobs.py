@@ -45,15 +45,21 @@ FolderPath = Annotated[str, Field(max_length=4096), AfterValidator(_whole_path)]
 
 
 class FolderRequest(RequestModel):
+    """A folder or file to add."""
+
     path: FolderPath = Field(examples=["~/Videos"])
 
 
 class FolderEntry(BaseModel):
+    """A folder inside another one."""
+
     path: str
     name: str
 
 
 class FolderResponse(BaseModel):
+    """What is inside a folder."""
+
     path: str | None = Field(description="null for the list of roots")
     parent: str | None = Field(description="null at a root")
     folders: list[FolderEntry]
@@ -61,6 +67,8 @@ class FolderResponse(BaseModel):
 
 
 class UploadModel(BaseModel):
+    """A file that was uploaded."""
+
     id: str
     name: str
     kind: str
@@ -69,16 +77,22 @@ class UploadModel(BaseModel):
 
 
 class UploadResponse(BaseModel):
+    """Uploaded files, and the job that adds them."""
+
     upload: UploadModel
     job: JobModel | None
 
 
 class JobsResponse(BaseModel):
+    """Jobs, the latest first."""
+
     jobs: list[JobModel]
     paused: bool = Field(description="no job runs until they are resumed")
 
 
 class PauseRequest(RequestModel):
+    """Whether jobs are to pause."""
+
     paused: bool
 
 
@@ -96,7 +110,7 @@ def folder(
         FolderPath | None, Query(description="one of the roots, or a folder inside of it")
     ] = None,
 ) -> FolderResponse:
-    """The folders inside of one that may be added; without a path, the roots."""
+    """Return the folders inside of one that may be added; without a path, the roots."""
     options = service.options
     if options.read_only:
         raise read_only()
@@ -170,7 +184,7 @@ async def _chunks(file: UploadFile) -> AsyncIterator[bytes]:
 
 @router.get("/api/jobs")
 def jobs(service: Served) -> JobsResponse:
-    """The latest jobs, newest first."""
+    """Return the latest jobs, newest first."""
     latest = [JobModel.of(job) for job in service.jobs.latest()]
     return JobsResponse(jobs=latest, paused=service.jobs.signals.paused)
 
@@ -200,7 +214,7 @@ def cancel(number: Number, service: Served) -> JobResponse:
     responses={200: {"content": {"text/event-stream": {"schema": JobEvent.model_json_schema()}}}},
 )
 async def events(number: Number, service: Served) -> Response:
-    """The job as server-sent events: `progress` whenever it moves, `done` at the end."""
+    """Return the job as server-sent events: `progress` whenever it moves, `done` at the end."""
     first = await asyncio.to_thread(service.jobs.get, number)
     if service.listeners >= MAX_LISTENERS:
         raise Problem(429, "too_many_requests", "too many are watching; reload the page later")

@@ -60,6 +60,8 @@ class VideoSummary(ListedVideo):
 
 
 class VideosResponse(BaseModel):
+    """Videos of the library."""
+
     total: int
     items: list[VideoSummary]
 
@@ -82,10 +84,14 @@ class VideoResponse(VideoSummary):
 
 
 class MomentScore(SpanModel):
+    """A moment with its score."""
+
     score: float
 
 
 class MatchResponse(BaseModel):
+    """Where in a video some words match."""
+
     step: float
     duration: float
     scores: list[float] = Field(
@@ -97,6 +103,8 @@ class MatchResponse(BaseModel):
 
 
 class CaptionsRequest(RequestModel):
+    """Captions to rank for a video."""
+
     captions: list[Sentence] = Field(
         min_length=1, max_length=5_000, examples=[["a man sings", "a dog barks"]]
     )
@@ -106,18 +114,26 @@ class CaptionsRequest(RequestModel):
 
 
 class RankedCaptions(BaseModel):
+    """Captions by how well they fit."""
+
     captions: list[CaptionMatch]
 
 
 class StoredCaptions(BaseModel):
+    """The captions that came with a video."""
+
     captions: list[dict[str, Any]]
 
 
 class RemovedResponse(BaseModel):
+    """What was removed."""
+
     forgotten: list[str]
 
 
 class FailureModel(BaseModel):
+    """A file that could not be added, and why."""
+
     path: str
     name: str
     reason: str
@@ -154,7 +170,7 @@ def videos(
 
 @router.get("/api/videos/{content}")
 def video(content: ContentPath, service: Served) -> VideoResponse:
-    """What is known of one video: facts, clips, experts with their strongest labels, words with times."""
+    """Return what is known of one video: facts, clips, experts with their labels, words with times."""
     stored = service.video(content)
     known = describe(service.store, Path(stored.paths[0]), service.library.weights)
     info, path = known["info"], str(known["path"])
@@ -198,7 +214,7 @@ def match(
 
 @router.get("/api/videos/{content}/captions")
 def captions(content: ContentPath, service: Served) -> StoredCaptions:
-    """What people wrote about this video, where it was imported with captions."""
+    """Return what people wrote about this video, where it was imported with captions."""
     service.video(content)
     stored: list[dict[str, Any]] = [
         {"text": row.text, "start": row.start, "end": row.end, "dataset": row.dataset}
@@ -258,7 +274,7 @@ def retry(service: Served) -> JobResponse:
 
 
 def _state(service: Service, content: str, analysis: str) -> FileState:
-    """What there is to know about a file before it is searched for."""
+    """Return what there is to know about a file before it is searched for."""
     stored = files_of(service.store, content)
     if not any(is_imported(path) or os.path.exists(path) for path, _ in stored):  # noqa: PTH110
         return "missing"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from wordreel.catalogue.passes import Pass
 from wordreel.catalogue.paths import from_blob, prefix_bounds, to_blob
 from wordreel.catalogue.records import FileStamp
 
 if TYPE_CHECKING:
     from wordreel.catalogue.connection import Catalogue
-    from wordreel.catalogue.passes import Pass
     from wordreel.catalogue.store import LibraryStore
 
 FileKind = Literal["video", "audio", "image"]

@@ -46,43 +46,31 @@ class Job:
 def add_job(store: LibraryStore, kind: str, title: str, request: dict[str, Any]) -> Job:
     """Append a job to the queue and delete the oldest ended ones."""
     with store.catalogue.transaction():
-        store.catalogue.run(
-            "INSERT INTO jobs (kind, title, request, state, made_at) VALUES (?, ?, ?, ?, ?)",
-            kind,
-            title,
-            json.dumps(request),
-            QUEUED,
-            time.time(),
-        )
-        (number,) = store.catalogue.rows("SELECT last_insert_rowid()")[0]
+        ((number,),) = store.catalogue.rows(
+            "INSERT INTO jobs (kind, title, request, state, made_at) VALUES (?, ?, ?, ?, ?) RETURNING id",
+            kind, title, json.dumps(request), QUEUED, time.time(),
+        )  # fmt: skip
         store.catalogue.run(
             "DELETE FROM jobs WHERE ended_at IS NOT NULL AND id NOT IN "
             "(SELECT id FROM jobs WHERE ended_at IS NOT NULL ORDER BY id DESC LIMIT ?)",
             MAX_ENDED,
         )
-    job = read_job(store, number)
-    assert job is not None  # noqa: S101 - it was just written
-    return job
+        return _jobs(store, "WHERE id = ?", number)[0]
 
 
 def read_job(store: LibraryStore, number: int) -> Job | None:
-    """Read a job; None if there is none of this number."""
-    row = store.catalogue.one(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", number)  # noqa: S608
-    return _job(row) if row else None
+    """Return a job by its number."""
+    return next(iter(_jobs(store, "WHERE id = ?", number)), None)
 
 
 def latest_jobs(store: LibraryStore, limit: int = MAX_ENDED) -> list[Job]:
-    """Newest first."""
-    rows = store.catalogue.rows(f"SELECT {_COLUMNS} FROM jobs ORDER BY id DESC LIMIT ?", limit)  # noqa: S608
-    return [_job(row) for row in rows]
+    """Return the newest jobs, the newest first."""
+    return _jobs(store, "ORDER BY id DESC LIMIT ?", limit)
 
 
 def unfinished_jobs(store: LibraryStore) -> list[Job]:
-    """Oldest first."""
-    rows = store.catalogue.rows(
-        f"SELECT {_COLUMNS} FROM jobs WHERE ended_at IS NULL ORDER BY id"  # noqa: S608
-    )
-    return [_job(row) for row in rows]
+    """Return the jobs that have not ended, the oldest first."""
+    return _jobs(store, "WHERE ended_at IS NULL ORDER BY id")
 
 
 def last_ended_job(store: LibraryStore) -> int | None:
@@ -100,31 +88,21 @@ def claim_job(store: LibraryStore, server: str) -> Job | None:
     with store.catalogue.transaction():
         if job_of_another_server(store, server) is not None:
             return None
-        row = store.catalogue.one(
-            "SELECT id FROM jobs WHERE ended_at IS NULL ORDER BY kind = ?, id LIMIT 1", THOROUGH
-        )
-        if row is None:
+        jobs = _jobs(store, "WHERE ended_at IS NULL ORDER BY kind = ?, id LIMIT 1", THOROUGH)
+        if not jobs:
             return None
-        before = read_job(store, row[0])
+        now = time.time()
         store.catalogue.run(
             "UPDATE jobs SET state = ?, started_at = ?, claimed_by = ?, renewed_at = ? WHERE id = ?",
-            RUNNING,
-            time.time(),
-            server,
-            time.time(),
-            row[0],
-        )
-    return before
+            RUNNING, now, server, now, jobs[0].id,
+        )  # fmt: skip
+    return jobs[0]
 
 
 def job_of_another_server(store: LibraryStore, server: str) -> int | None:
     """Return the id of a job that another server is running now."""
-    row = store.catalogue.one(
-        "SELECT id FROM jobs WHERE state = ? AND claimed_by != ? AND renewed_at > ?",
-        RUNNING,
-        server,
-        time.time() - CLAIM_SECONDS,
-    )
+    query = "SELECT id FROM jobs WHERE state = ? AND claimed_by != ? AND renewed_at > ?"
+    row = store.catalogue.one(query, RUNNING, server, time.time() - CLAIM_SECONDS)
     return row[0] if row else None
 
 
@@ -133,24 +111,23 @@ def renew_claim(store: LibraryStore, number: int, server: str) -> bool:
     store.catalogue.run(
         "UPDATE jobs SET renewed_at = ? WHERE id = ? AND claimed_by = ?", time.time(), number, server
     )
-    row = store.catalogue.one("SELECT claimed_by, cancel_requested FROM jobs WHERE id = ?", number)
-    return row is not None and row[0] == server and not row[1]
+    query = "SELECT 1 FROM jobs WHERE id = ? AND claimed_by = ? AND NOT cancel_requested"
+    return store.catalogue.one(query, number, server) is not None
 
 
 def is_claimed_by(store: LibraryStore, number: int, server: str) -> bool:
-    """Return whether a server runs this job now."""
-    row = store.catalogue.one("SELECT claimed_by FROM jobs WHERE id = ?", number)
-    return row is not None and row[0] == server
+    """Return whether a server has claimed a job."""
+    return (
+        store.catalogue.one("SELECT 1 FROM jobs WHERE id = ? AND claimed_by = ?", number, server) is not None
+    )
 
 
 def release_job(store: LibraryStore, number: int, server: str) -> None:
     """Queue a running job again, for the next server."""
-    store.catalogue.run(
-        "UPDATE jobs SET state = ?, claimed_by = NULL, renewed_at = NULL WHERE id = ? AND claimed_by = ?",
-        QUEUED,
-        number,
-        server,
+    statement = (
+        "UPDATE jobs SET state = ?, claimed_by = NULL, renewed_at = NULL WHERE id = ? AND claimed_by = ?"
     )
+    store.catalogue.run(statement, QUEUED, number, server)
 
 
 def cancel_job(store: LibraryStore, number: int) -> None:
@@ -191,14 +168,13 @@ def end_job(
     )
 
 
-def _job(row: tuple[Any, ...]) -> Job:
-    number, kind, title, request, state, progress, report, *rest = row
-    return Job(number, kind, title, json.loads(request), state, _json(progress), _json(report), *rest)
-
-
-def _json(text: str | None) -> dict[str, Any] | None:
-    value: dict[str, Any] | None = json.loads(text) if text else None
-    return value
+def _jobs(store: LibraryStore, clause: str, *values: Any) -> list[Job]:
+    jobs = []
+    for row in store.catalogue.rows(f"SELECT {_COLUMNS} FROM jobs {clause}", *values):  # noqa: S608
+        number, kind, title, request, state, progress, report, *rest = row
+        found = (json.loads(text) if text else None for text in (progress, report))
+        jobs.append(Job(number, kind, title, json.loads(request), state, *found, *rest))
+    return jobs
 
 
 def save_upload_name(store: LibraryStore, content: str, name: str) -> None:

@@ -269,6 +269,11 @@ class LibraryStore:
         """Return the track rows of several contents, unordered."""
         return [_track(row) for row in self._select_some(_TRACK, "tracks", contents)]
 
+    def track_names(self) -> set[str]:
+        """Return the names of all tracks that the catalogue needs."""
+        rows = self.catalogue.rows("SELECT DISTINCT hash FROM tracks WHERE hash IS NOT NULL")
+        return {str(name) for (name,) in rows}
+
     def track(self, content: str, expert: str) -> Track | Absent | None:
         """Return the output of one expert on one content; None if it was never run."""
         row = self.catalogue.one(

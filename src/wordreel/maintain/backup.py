@@ -13,6 +13,7 @@ import os
 import shutil
 import sqlite3
 import uuid
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,22 +71,13 @@ def _backup(store: LibraryStore, folder: Path, on_progress: ProgressCallback | N
     if not (folder / MANIFEST).exists():  # first, so that a first backup that was stopped is recognised
         _write_manifest(folder, {"library": identity(store), "finished": False})
     make_dir(files.staging)
-    copied = total_bytes = 0
+    sizes: dict[str, int | None] = {}
     for _ in range(ROUNDS):
         wanted = _snapshot(store, fresh)
-        gone = False
-        for number, digest in enumerate(sorted(wanted)):
-            if on_progress is not None:
-                on_progress(Progress("backup", number, len(wanted)))
-            if files.path(digest).is_file():
-                continue
-            size = _copy_track(store.track_files, files, digest)
-            if size is None:
-                gone = True  # removed since the snapshot, or lost: the next snapshot tells
-            elif size > 0:
-                copied += 1
-                total_bytes += size
-        if not gone or wanted == _named(store):
+        found = _copy_tracks("backup", store.track_files, files, wanted, on_progress)
+        sizes |= found
+        # What is not there was removed since the snapshot, or is lost: the next snapshot tells.
+        if None not in found.values() or wanted == store.track_names():
             break
     lost = [digest for digest in sorted(wanted) if not files.path(digest).is_file()]
     _copy_models(store.path / MODELS, folder / MODELS)
@@ -96,9 +88,8 @@ def _backup(store: LibraryStore, folder: Path, on_progress: ProgressCallback | N
         {"library": identity(store), "finished": True, "tracks": len(wanted), "damaged": lost},
     )
     files.remove_all([digest for digest in files.all() if digest not in wanted])
-    if on_progress is not None:
-        on_progress(Progress("backup", len(wanted), len(wanted)))
-    return BackupReport(str(folder), len(wanted), copied, total_bytes, tuple(lost))
+    copied = [size for size in sizes.values() if size]
+    return BackupReport(str(folder), len(wanted), len(copied), sum(copied), tuple(lost))
 
 
 def restore(
@@ -122,16 +113,7 @@ def restore(
         write_and_sync(staging / NAME, (origin / NAME).read_bytes())  # a plain file: a backup has no log
         wanted = _named_in(staging / NAME)
         old, new = TrackFiles(origin / "tracks"), TrackFiles(staging / "tracks")
-        damaged: list[str] = []
-        total = 0
-        for number, digest in enumerate(sorted(wanted)):
-            if on_progress is not None:
-                on_progress(Progress("restore", number, len(wanted)))
-            size = _copy_track(old, new, digest)
-            if size:
-                total += size
-            else:
-                damaged.append(digest)
+        sizes = _copy_tracks("restore", old, new, wanted, on_progress)
         _copy_models(origin / MODELS, staging / MODELS)
         sync_dir(staging)
         if folder.exists():
@@ -140,9 +122,9 @@ def restore(
         sync_dir(folder.parent)
     except OSError as error:
         raise _cannot_write(folder, error) from error
-    if on_progress is not None:
-        on_progress(Progress("restore", len(wanted), len(wanted)))
-    return BackupReport(str(folder), len(wanted), len(wanted) - len(damaged), total, tuple(damaged))
+    copied = [size for size in sizes.values() if size]
+    damaged = tuple(digest for digest, size in sizes.items() if not size)
+    return BackupReport(str(folder), len(wanted), len(copied), sum(copied), damaged)
 
 
 def _snapshot(store: LibraryStore, path: Path) -> set[str]:
@@ -171,20 +153,29 @@ def _named_in(path: Path) -> set[str]:
         connection.close()
 
 
-def _named(store: LibraryStore) -> set[str]:
-    return {row.hash for row in store.tracks() if row.hash is not None}
-
-
-def _copy_track(source: TrackStore, files: TrackFiles, digest: str) -> int | None:
-    """Copy one track if its bytes are right: its size, 0 if they are not, None if it is not there."""
-    try:
-        data = source.read(digest)
-    except FileNotFoundError:
-        return None
-    if hashlib.sha256(data).hexdigest() != digest:
-        return 0
-    files.put(digest, data)
-    return len(data)
+def _copy_tracks(
+    stage: str,
+    source: TrackStore,
+    target: TrackFiles,
+    wanted: Iterable[str],
+    on_progress: ProgressCallback | None,
+) -> dict[str, int | None]:
+    """Copy the tracks that are not there yet; return the size of each, 0 if damaged, None if missing."""
+    sizes: dict[str, int | None] = {}
+    names = sorted(wanted)
+    for number, digest in enumerate(names, start=1):
+        if not target.exists(digest):
+            try:
+                data = source.read(digest)
+                sound = hashlib.sha256(data).hexdigest() == digest
+                sizes[digest] = len(data) if sound else 0
+                if sound:
+                    target.put(digest, data)
+            except FileNotFoundError:
+                sizes[digest] = None
+        if on_progress is not None:
+            on_progress(Progress(stage, number, len(names)))
+    return sizes
 
 
 def _copy_models(source: Path, target: Path) -> None:

@@ -39,7 +39,7 @@ def move_tracks(store: LibraryStore, address: str, on_progress: ProgressCallback
         new = open_tracks(str(store.path / "tracks") if address == FOLDER else address)
         if new.address == old.address:
             return sum(1 for _ in old.all())
-        digests = sorted({row.hash for row in store.tracks() if row.hash is not None})
+        digests = sorted(store.track_names())
         present = set(new.all())
         if present - set(digests):
             step = NextStep("choose a folder that holds nothing else")

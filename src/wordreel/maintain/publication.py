@@ -110,7 +110,7 @@ def publish(
                 )
         connection.execute(
             "DELETE FROM wordreel_track_files WHERE library = %s AND NOT hash = ANY(%s)",
-            (library, sorted(_needed(store))),
+            (library, sorted(store.track_names())),
         )
     return PublicationReport(generation, rows, tracks)
 
@@ -240,10 +240,6 @@ def _publication(connection: Any, library: str) -> tuple[int, str] | None:
     return row
 
 
-def _needed(store: LibraryStore) -> set[str]:
-    return {row.hash for row in store.tracks() if row.hash is not None}
-
-
 def _send_catalogue(connection: Any, library: str, packed: bytes) -> None:
     connection.execute("DELETE FROM wordreel_catalogues WHERE library = %s", (library,))
     for start in range(0, len(packed), PIECE):
@@ -256,7 +252,7 @@ def _send_tracks(
 ) -> int:
     query = "SELECT hash FROM wordreel_track_files WHERE library = %s"
     published = {str(name) for (name,) in connection.execute(query, (library,)).fetchall()}
-    missing = sorted(_needed(store) - published)
+    missing = sorted(store.track_names() - published)
     for start in range(0, len(missing), TRACKS_AT_ONCE):
         with connection.transaction():
             for name in missing[start : start + TRACKS_AT_ONCE]:

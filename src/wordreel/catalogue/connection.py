@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ REPAIR = NextStep("repair the library", "verify --repair")
 ERRORS = (sqlite3.Error, UnicodeEncodeError, OverflowError)  # the last two of values that no column can hold
 
 Row = tuple[Any, ...]
+
+VALUES_AT_ONCE = 900  # in one statement; SQLite allows 999 at least
 
 
 class Catalogue:
@@ -72,6 +74,14 @@ class Catalogue:
                 return self._connection.execute(sql, values).fetchall()
             except ERRORS as error:
                 raise explain(error, self.path) from error
+
+    def rows_in(self, sql: str, chosen: Sequence[Any]) -> list[Row]:
+        """Return the rows of a query whose `IN ?` stands for any number of values, 900 at a time."""
+        rows: list[Row] = []
+        for start in range(0, len(chosen), VALUES_AT_ONCE):
+            some = chosen[start : start + VALUES_AT_ONCE]
+            rows += self.rows(sql.replace("IN ?", f"IN ({','.join('?' * len(some))})"), *some)
+        return rows
 
     def one(self, sql: str, *values: Any) -> Row | None:
         """Return the first row of a statement; None where there is none."""

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from wordreel.catalogue.connection import Catalogue
 from wordreel.catalogue.records import MatchedLines, WordRow
 
-AT_ONCE = 900  # values in one statement; SQLite allows 999 at least
-
 
 def match_expression(terms: Sequence[str]) -> str:
     """Return an FTS5 query for any of the terms as plain text, whatever characters they contain.
@@ -58,9 +56,6 @@ def read_lines(catalogue: Catalogue, ids: Sequence[int]) -> dict[int, WordRow]:
         (1, "words", "content, expert, start, end, text, score"),
     ):
         some = [abs(line) for line in ids if line * sign > 0]
-        for start in range(0, len(some), AT_ONCE):
-            part = some[start : start + AT_ONCE]
-            marks = ",".join("?" * len(part))
-            query = f"SELECT id, {columns} FROM {table} WHERE id IN ({marks}) ORDER BY id"  # noqa: S608
-            found |= {sign * line: WordRow(*row) for line, *row in catalogue.rows(query, *part)}
+        rows = catalogue.rows_in(f"SELECT id, {columns} FROM {table} WHERE id IN ? ORDER BY id", some)  # noqa: S608
+        found |= {sign * line: WordRow(*row) for line, *row in rows}
     return found

@@ -54,7 +54,7 @@ MODEL_SETTING = "model"
 SOURCE_SETTING = "backbone_source"  # where the backbone in use came from: another machine needs it
 REPLICA = "replica of"  # of a replica: {"library", "generation"} as JSON
 COPY_IT = NextStep("copy the library to a disk that can be written")
-VALUES_AT_ONCE = 900  # in one statement; SQLite allows 999 at least
+_FILE = "path, content, size, mtime_ns, added_at"
 
 
 class LibraryStore:
@@ -207,16 +207,14 @@ class LibraryStore:
     # Contents
 
     def files(self) -> list[StoredFile]:
-        """Every file, by path."""
-        rows = self.catalogue.rows("SELECT path, content, size, mtime_ns, added_at FROM files ORDER BY path")
+        """Return every file, by path."""
+        rows = self.catalogue.rows(f"SELECT {_FILE} FROM files ORDER BY path")  # noqa: S608
         return [StoredFile(from_blob(path), *rest) for path, *rest in rows]
 
     def file(self, path: str | os.PathLike[str]) -> StoredFile | None:
         """Return the file at a path; None if it is not in the library."""
-        row = self.catalogue.one(
-            "SELECT path, content, size, mtime_ns, added_at FROM files WHERE path = ?",
-            to_blob(library_path(path)),
-        )
+        key = to_blob(library_path(path))
+        row = self.catalogue.one(f"SELECT {_FILE} FROM files WHERE path = ?", key)  # noqa: S608
         return StoredFile(from_blob(row[0]), *row[1:]) if row else None
 
     def required_file(self, path: str | os.PathLike[str]) -> StoredFile:
@@ -228,29 +226,23 @@ class LibraryStore:
         return file
 
     def videos(self) -> list[Video]:
-        """Every content that some file holds, by hash, with all its paths."""
-        paths: dict[str, list[str]] = {}
-        for content, path in self.catalogue.rows("SELECT content, path FROM files ORDER BY path"):
-            paths.setdefault(content, []).append(from_blob(path))
-        rows = self.catalogue.rows(
-            f"SELECT content, size, {_ANALYSIS}, {_INFO} FROM contents c ORDER BY content"  # noqa: S608
-        )
-        return [
-            Video(c, MediaInfo(*info), tuple(paths[c]), size, analysis)
-            for c, size, analysis, *info in rows
-            if c in paths
-        ]
+        """Return every content that some file holds, by hash, with all its paths."""
+        return [video for video in self._videos("") if video.paths]
 
     def video(self, content: str) -> Video | None:
         """Return a video with its paths; None if the library does not have it."""
-        row = self.catalogue.one(
-            f"SELECT size, {_ANALYSIS}, {_INFO} FROM contents c WHERE content = ?",  # noqa: S608
-            content,
-        )
-        if row is None:
-            return None
-        paths = self.catalogue.rows("SELECT path FROM files WHERE content = ? ORDER BY path", content)
-        return Video(content, MediaInfo(*row[2:]), tuple(from_blob(p) for (p,) in paths), *row[:2])
+        return next(iter(self._videos("WHERE content = ?", content)), None)
+
+    def _videos(self, where: str, *values: str) -> list[Video]:
+        paths: dict[str, list[str]] = {}
+        query = f"SELECT content, path FROM files {where} ORDER BY path"  # noqa: S608
+        for content, path in self.catalogue.rows(query, *values):
+            paths.setdefault(content, []).append(from_blob(path))
+        query = f"SELECT content, size, {_ANALYSIS}, {_INFO} FROM contents c {where} ORDER BY content"  # noqa: S608
+        return [
+            Video(content, MediaInfo(*info), tuple(paths.get(content, ())), size, analysis)
+            for content, size, analysis, *info in self.catalogue.rows(query, *values)
+        ]
 
     def info(self, content: str) -> MediaInfo | None:
         """Return what is known of a content as media; None if the library does not have it."""
@@ -267,7 +259,8 @@ class LibraryStore:
 
     def tracks_of(self, contents: Sequence[str]) -> list[TrackRow]:
         """Return the track rows of several contents, unordered."""
-        return [_track(row) for row in self._select_some(_TRACK, "tracks", contents)]
+        query = f"SELECT {_TRACK} FROM tracks WHERE content IN ?"  # noqa: S608
+        return [_track(row) for row in self.catalogue.rows_in(query, contents)]
 
     def track_names(self) -> set[str]:
         """Return the names of all tracks that the catalogue needs."""
@@ -327,13 +320,8 @@ class LibraryStore:
 
     def clips_by_id(self, ids: Sequence[int]) -> list[StoredClip]:
         """Return the clips with these ids that there are, in any order."""
-        found: list[StoredClip] = []
-        for start in range(0, len(ids), VALUES_AT_ONCE):
-            some = ids[start : start + VALUES_AT_ONCE]
-            marks = ",".join("?" * len(some))
-            rows = self.catalogue.rows(f"SELECT {_CLIP} FROM clips WHERE id IN ({marks})", *some)  # noqa: S608
-            found += map(_clip, rows)
-        return found
+        rows = self.catalogue.rows_in(f"SELECT {_CLIP} FROM clips WHERE id IN ?", ids)  # noqa: S608
+        return [_clip(row) for row in rows]
 
     def clip_ids(self, after: int = 0) -> list[int]:
         """Ids of all clips that have a file, in order, or of those after one."""
@@ -484,15 +472,6 @@ class LibraryStore:
     def _select(self, columns: str, table: str, content: str | None) -> list[tuple[Any, ...]]:
         where, values = ("WHERE content = ?", (content,)) if content else ("", ())
         return self.catalogue.rows(f"SELECT {columns} FROM {table} {where} ORDER BY 1, 2", *values)  # noqa: S608
-
-    def _select_some(self, columns: str, table: str, contents: Sequence[str]) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = []
-        for start in range(0, len(contents), VALUES_AT_ONCE):
-            some = contents[start : start + VALUES_AT_ONCE]
-            marks = ",".join("?" * len(some))
-            query = f"SELECT {columns} FROM {table} WHERE content IN ({marks})"  # noqa: S608
-            rows += self.catalogue.rows(query, *some)
-        return rows
 
     def _count(self, table: str) -> int:
         row = self.catalogue.one(f"SELECT count(*) FROM {table}")  # noqa: S608

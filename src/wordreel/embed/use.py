@@ -25,7 +25,6 @@ from wordreel.experts import registry
 from wordreel.experts.base import Expert
 from wordreel.ingest.add import add
 from wordreel.ingest.add_report import AddReport
-from wordreel.ingest.extract import MediaDecoder
 from wordreel.media import Fence
 from wordreel.models import model_store
 from wordreel.models.base import CheckpointModel, Model
@@ -86,33 +85,31 @@ def use(
         precision: Which of a backbone's published files are used.
         before_switch: Called with a backbone's model when the library is embedded, before it is in use.
     """
-    notes: list[str] = []
     if name_or_path not in model_store.BUILT_IN and _is_backbone(store, weights, name_or_path):
         if conversion not in (None, ConversionOptions()):
             raise WeightsError(
                 f"{name_or_path} is a backbone; a configuration, mode, name or text encoder can be given for "
                 "checkpoints of CE, MoEE and MMT"
             )
-        prepared = prepare_backbone(store, weights, name_or_path, on_progress, confirm_download, precision)
-        embedded = switch(store, prepared.model, prepared.name, on_progress, before_switch)
-        store.set_setting(SOURCE_SETTING, backbones.installed(weights)[prepared.name].source)
-        return prepared.model, _result(prepared.model, embedded, prepared.notes)
+        _check_frames(store)
+        key = install(weights, name_or_path, on_progress, confirm_download, precision)
+        model = model_store.open_zero_shot(weights, key)
+        with store.writing():
+            notes = _extract_frames(store, model, registry.load(key, weights), on_progress)
+        embedded = switch(store, model, key, on_progress, before_switch)
+        store.set_setting(SOURCE_SETTING, backbones.installed(weights)[key].source)
+        return model, UseResult(model.name, model.fingerprint, embedded, tuple(notes))
     with store.writing():
         if name_or_path in model_store.BUILT_IN:
-            key, model = name_or_path, model_store.open_model(store, weights, name_or_path)
+            notes, model = [], model_store.open_model(store, weights, name_or_path)
         elif (path := Path(name_or_path).expanduser()).is_file():
             with _converted(store, path, conversion or ConversionOptions()) as folder:
                 notes, model = _save(store, weights, model_store.open_checkpoint(folder, weights))
-            key = model.fingerprint
         else:
             notes, model = _save(store, weights, _find_model(store, weights, name_or_path))
-            key = model.fingerprint
+        key = name_or_path if name_or_path in model_store.BUILT_IN else model.fingerprint
         embedded = switch(store, model, key, on_progress)
-        return model, _result(model, embedded, notes)
-
-
-def _result(model: Model, embedded: int, notes: list[str]) -> UseResult:
-    return UseResult(model.name, model.fingerprint, embedded, tuple(notes))
+        return model, UseResult(model.name, model.fingerprint, embedded, tuple(notes))
 
 
 def _save(store: LibraryStore, weights: WeightStore, checkpoint: CheckpointModel) -> tuple[list[str], Model]:
@@ -276,57 +273,14 @@ ConfirmDownload = Callable[[InstallPlan], bool]
 """Asked before anything is downloaded; False refuses."""
 
 
-@dataclass(frozen=True)
-class PreparedBackbone:
-    """An installed backbone whose frame embeddings the library has, and notes for the owner."""
-
-    name: str
-    model: Model
-    notes: list[str]
-
-
-def prepare_backbone(
-    store: LibraryStore,
-    weights: WeightStore,
-    source: str,
-    on_progress: ProgressCallback | None = None,
-    confirm_download: ConfirmDownload | None = None,
-    precision: Precision = "fp32",
-    decoder: MediaDecoder | None = None,
-) -> PreparedBackbone:
-    """Install a backbone and extract the frame embeddings that the library lacks.
-
-    Args:
-        store: The library.
-        weights: The weights of this machine.
-        source: A name of `backbones.NAMED` or of an installed backbone, a file, a folder or a hub id.
-        on_progress: Called with `Progress` of the download and `AddProgress` of the extraction.
-        confirm_download: Asked before a download; None refuses.
-        precision: Which of its published files are used.
-        decoder: Decodes the library's files; a new `Fence` if None.
-
-    Raises:
-        WeightsMissing: The download was refused.
-        WeightsError: The files are not those of a backbone, or damaged; nothing has changed.
-        LibraryError: The library holds no media, only imported features.
-    """
-    with (
-        store.writing()
-    ):  # a library that is busy, or has no frames, is refused before anything is downloaded
+def _check_frames(store: LibraryStore) -> None:
+    """Refuse a library that is busy, or has no frames, before anything is downloaded."""
+    with store.writing():
         if store.only_imported():
             raise LibraryError(
                 "the items of this library were imported as features: there are no frames to embed",
                 NextStep("add the videos themselves", "add FOLDER"),
             )
-    name = install(weights, source, on_progress, confirm_download, precision)
-    expert = registry.load(name, weights)
-    model = model_store.open_zero_shot(weights, name)
-    with store.writing():
-        drop_unseen(store, model, expert)
-        if decoder is not None:
-            return PreparedBackbone(name, model, extract_frames(store, expert, decoder, on_progress))
-        with Fence() as fence:
-            return PreparedBackbone(name, model, extract_frames(store, expert, fence, on_progress))
 
 
 def install(
@@ -351,38 +305,35 @@ def install(
     return backbones.install(weights, plan, on_progress, export_backbone)
 
 
-def extract_frames(
-    store: LibraryStore, expert: Expert, decoder: MediaDecoder, on_progress: ProgressCallback | None
+def _extract_frames(
+    store: LibraryStore, model: Model, expert: Expert, on_progress: ProgressCallback | None
 ) -> list[str]:
-    """Run the expert on every file that lacks its track; notes on those that cannot be read."""
-    present = [file for file in store.files() if not is_imported(file.path)]
-    usable = [file.path for file in present if unchanged(file)]
-    report = add(
-        store, usable, [expert], decoder, on_progress=on_progress, retry_failed=True, keep_clips=True
-    )
-    return _notes(report, len(present) - len(usable), expert.card.name)
+    """Run the expert on every file that lacks its track; return notes on those that cannot be read.
+
+    What the model embedded of contents without the track is removed: it will be embedded again.
+    """
+    version = (expert.card.name, expert.fingerprint)
+    seen = {row.content for row in store.tracks() if (row.expert, row.fingerprint) == version}
+    cache = embedding_cache(store, model)
+    stale = {clip.id for clip in store.clips() if clip.content not in seen}
+    if stale & set(cache.raw().ids.tolist()):
+        cache.drop(stale)
+    files = [file for file in store.files() if not is_imported(file.path)]
+    usable = [file.path for file in files if _is_unchanged(file)]
+    with Fence() as fence:
+        report = add(
+            store, usable, [expert], fence, on_progress=on_progress, retry_failed=True, keep_clips=True
+        )
+    return _notes(report, len(files) - len(usable), expert.card.name)
 
 
-def unchanged(file: StoredFile) -> bool:
-    """Whether a file is on the disk as it was added."""
+def _is_unchanged(file: StoredFile) -> bool:
+    """Return whether a file is on the disk as it was added."""
     try:
         now = Path(file.path).stat()
     except OSError:
         return False
     return (now.st_size, now.st_mtime_ns) == (file.size, file.mtime_ns)
-
-
-def drop_unseen(store: LibraryStore, model: Model, expert: Expert) -> None:
-    """Remove what the model embedded of contents without the expert's track: it will be embedded again."""
-    seen = {
-        row.content
-        for row in store.tracks()
-        if (row.expert, row.fingerprint) == (expert.card.name, expert.fingerprint)
-    }
-    cache = embedding_cache(store, model)
-    stale = {clip.id for clip in store.clips() if clip.content not in seen}
-    if stale & set(cache.raw().ids.tolist()):
-        cache.drop(stale)
 
 
 def _notes(report: AddReport, absent: int, name: str) -> list[str]:

@@ -38,12 +38,12 @@ def check(store):
     assert columns.dead.tolist() == [row for row, alive in enumerate(live) if not alive]
     for row, number in enumerate(gallery.ids.tolist()):
         if live[row]:
-            assert columns.clip(row) == known[number]
+            assert columns[row] == known[number]
     contents = sorted({clip.content for clip in known.values()})
     numbers = columns.numbers([*contents, "nothing", "z" * 80])
     assert numbers[len(contents) :].tolist() == [-1, -1]
     for content, number in zip(contents, numbers.tolist(), strict=False):
-        mine = [row for row, at in enumerate(live) if at and columns.clip(row).content == content]
+        mine = [row for row, at in enumerate(live) if at and columns[row].content == content]
         assert np.flatnonzero((columns.video == number) & columns.live).tolist() == mine
         assert not mine or columns.content(number) == content
     have = set(gallery.ids.tolist())

@@ -96,7 +96,7 @@ class ClipColumns:
         at = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
         return np.where(hashes[at] == wanted, numbers[at], NO_VIDEO).astype(np.int64)
 
-    def clip(self, row: int) -> StoredClip:
+    def __getitem__(self, row: int) -> StoredClip:
         """Return the record of one clip."""
         clip = self.clips[row]
         content = bytes(clip["content"]).decode("ascii", "replace")

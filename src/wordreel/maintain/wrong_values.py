@@ -49,7 +49,7 @@ def degenerate_embeddings(
     vectors, available = np.asarray(gallery.vectors[rows]), gallery.available[rows]
 
     def path(row: int) -> str:
-        video = store.video(columns.clip(int(row)).content)
+        video = store.video(columns[int(row)].content)
         return video.paths[0] if video and video.paths else ""
 
     found: list[tuple[str, LibraryProblem]] = []
@@ -62,7 +62,7 @@ def degenerate_embeddings(
     named = set(model.experts) & set(model.track_experts)
     empty = rows[~available.any(axis=1) & (columns.clips["whole"][rows] != 0)]
     for row in empty[:MOST_NAMED].tolist():
-        readable = sorted(named & set(tracks_of(store, model, columns.clip(row).content)))
+        readable = sorted(named & set(tracks_of(store, model, columns[row].content)))
         if readable:
             what = f"the model {model.name!r} has no usable embedding of {path(row)}"
             found.append((", ".join(readable), _problem(what)))

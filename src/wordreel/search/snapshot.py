@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, overload
+from functools import cached_property
 
 import numpy as np
 
 from wordreel.catalogue.files import FileConditions, first_files
 from wordreel.catalogue.paths import VERIFY
-from wordreel.catalogue.records import StoredClip
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.columns import ClipColumns
 from wordreel.embed.embed_library import embedding_cache
@@ -31,15 +29,8 @@ from wordreel.types import Bool, Int64
 from wordreel.util.lru_cache import LRUCache
 from wordreel.util.server_address import ServerAddress
 
-if TYPE_CHECKING:
-    from wordreel.index.server import ServerIndex
-
 CACHED_FILTERS = 16
-CACHED_ITEMS = 16_384  # records, of some 300 bytes
 CACHED_TERMS = 32 * 2**20  # bytes, of where the words of queries are said and shown
-
-
-OpenServer = Callable[[Gallery], "ServerIndex"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +45,8 @@ class LibrarySnapshot:
     gallery: Gallery
     columns: ClipColumns
     indexes: IndexCache
-    open_server: OpenServer | None = None
+    model: Model
+    server: ServerAddress | None = None
     resident: bool = False  # in a program that answers many queries
     _filtered: LRUCache[Filters, PassingVideos] = field(
         default_factory=lambda: LRUCache(CACHED_FILTERS), repr=False
@@ -70,7 +62,7 @@ class LibrarySnapshot:
         """Return the library now, as far as it is embedded, searched by a server if one is given."""
         gallery, columns = embedding_cache(store, model).open()
         indexes = index_cache(store, model, gallery)
-        return cls(store, gallery, columns, indexes, server_opener(store, model, server), resident)
+        return cls(store, gallery, columns, indexes, model, server, resident)
 
     def __len__(self) -> int:
         """Return the number of items that can be found."""
@@ -81,10 +73,10 @@ class LibrarySnapshot:
         """`[rows]`: whether the item is in the library."""
         return self.columns.live
 
-    @cached_property
-    def items(self) -> Sequence[StoredClip]:
+    @property
+    def items(self) -> ClipColumns:
         """The clip of each row; those of rows that are not live mean nothing."""
-        return _Items(self.columns)
+        return self.columns
 
     @cached_property
     def index(self) -> Index:
@@ -94,8 +86,12 @@ class LibrarySnapshot:
     @cached_property
     def opened_index(self) -> OpenedIndex:
         """The index, and what was measured of it."""
-        if self.open_server is not None:
-            return OpenedIndex(self.open_server(self.gallery), len(self))
+        if self.server is not None:
+            from wordreel.search.server_index import open_server_index
+
+            return OpenedIndex(
+                open_server_index(self.server, self.store, self.model, self.gallery), len(self)
+            )
         return open_index(self.gallery, self.indexes, self.resident)
 
     @cached_property
@@ -300,32 +296,3 @@ def open_index(gallery: Gallery, cache: IndexCache, resident: bool = False) -> O
         scan = ExactIndex(gallery.vectors, gallery.available)
         return OpenedIndex(scan, len(gallery.live_rows))
     return OpenedIndex(index, len(gallery.live_rows), cache.read(builder.name))
-
-
-def server_opener(store: LibraryStore, model: Model, server: ServerAddress | None) -> OpenServer | None:
-    """Return a function that opens the index of a gallery on a server; None without a server."""
-    if server is None:
-        return None
-    from wordreel.search.server_index import open_server_index
-
-    return lambda gallery: open_server_index(server, store, model, gallery)
-
-
-class _Items(Sequence[StoredClip]):
-    """The records of all rows, read one by one from the columns; the latest are cached."""
-
-    def __init__(self, columns: ClipColumns) -> None:
-        self._columns = columns
-        self._clip = lru_cache(CACHED_ITEMS)(columns.clip)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    @overload
-    def __getitem__(self, row: int) -> StoredClip: ...
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[StoredClip]: ...
-    def __getitem__(self, row: int | slice) -> StoredClip | Sequence[StoredClip]:
-        if isinstance(row, slice):
-            return [self._clip(at) for at in range(*row.indices(len(self)))]
-        return self._clip(row)

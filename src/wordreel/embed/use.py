@@ -85,6 +85,8 @@ def use(
         precision: Which of a backbone's published files are used.
         before_switch: Called with a backbone's model when the library is embedded, before it is in use.
     """
+    model: Model
+    notes: list[str]
     if name_or_path not in model_store.BUILT_IN and _is_backbone(store, weights, name_or_path):
         if conversion not in (None, ConversionOptions()):
             raise WeightsError(

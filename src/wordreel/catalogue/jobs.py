@@ -172,8 +172,8 @@ def _jobs(store: LibraryStore, clause: str, *values: Any) -> list[Job]:
     jobs = []
     for row in store.catalogue.rows(f"SELECT {_COLUMNS} FROM jobs {clause}", *values):  # noqa: S608
         number, kind, title, request, state, progress, report, *rest = row
-        values = [json.loads(text) if text else None for text in (request, progress, report)]
-        jobs.append(Job(number, kind, title, values[0], state, values[1], values[2], *rest))
+        parsed: list[Any] = [json.loads(text) if text else None for text in (request, progress, report)]
+        jobs.append(Job(number, kind, title, parsed[0], state, parsed[1], parsed[2], *rest))
     return jobs
 
 

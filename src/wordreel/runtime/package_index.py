@@ -1,6 +1,8 @@
-"""Extract listed members of a wheel, zip or tar archive and check their hashes.
+"""Find and download a named file from the package index configured for pip, and extract members of it.
 
-The archive's own paths are never used: every member is written under a name of our choosing.
+Only pip's own settings say where to look: index-url, extra-index-url, find-links, no-index, cert,
+client-cert, trusted-host, proxy and timeout, from its files and from PIP_* variables. Downloads are checked
+against pinned hashes, so it does not matter which index they come from.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -31,29 +33,27 @@ CHUNK = 1 << 20
 
 
 def extract_members(archive: Path, members: Mapping[str, str], into: Path) -> dict[str, Path]:
-    """Copy each member to `into/<number>/<base name>`; returns member name to path, hashes checked."""
+    """Copy each member of a wheel, zip or tar archive to `into/<number>/<base name>`, and check its hash.
+
+    The archive's own paths are never used. Returns member name to path.
+    """
     import tarfile
     import zipfile
 
     files: dict[str, Path] = {}
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as zipped:
-            names = set(zipped.namelist())
-            for number, (name, digest) in enumerate(members.items()):
-                if name not in names:
-                    raise _absent(archive, name)
-                with zipped.open(name) as member:
-                    files[name] = _copy(member, into / str(number), name, digest)
-        return files
-    with tarfile.open(archive) as tarred:
+    with ExitStack() as stack:
+        open_member: Callable[[str], IO[bytes] | None]
+        if zipfile.is_zipfile(archive):
+            open_member = stack.enter_context(zipfile.ZipFile(archive)).open
+        else:
+            open_member = stack.enter_context(tarfile.open(archive)).extractfile
         for number, (name, digest) in enumerate(members.items()):
             try:
-                info = tarred.getmember(name)
+                content = open_member(name)
             except KeyError:
-                raise _absent(archive, name) from None
-            content = tarred.extractfile(info) if info.isreg() else None
-            if content is None:
-                raise _absent(archive, name)
+                content = None
+            if content is None:  # not there, or a folder
+                raise WeightsCorrupt(f"{archive.name} has no file {name}; nothing was installed")
             with content:
                 files[name] = _copy(content, into / str(number), name, digest)
     return files
@@ -70,10 +70,6 @@ def _copy(member: IO[bytes], folder: Path, name: str, digest: str) -> Path:
             f"{name} is not the file it should be (its sha256 differs); nothing was installed"
         )
     return path
-
-
-def _absent(archive: Path, name: str) -> WeightsCorrupt:
-    return WeightsCorrupt(f"{archive.name} has no file {name}; nothing was installed")
 
 
 ATTEMPTS = 6  # when the index is busy

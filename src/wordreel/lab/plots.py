@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,23 +28,9 @@ if TYPE_CHECKING:
 Numbers = Sequence[float] | NDArray[Any]
 MAX_NAME = 34  # letters of a bar's name
 COLOURS = ("#2563c9", "#cf5a1b", "#178a5c", "#7d4cc2", "#a87900", "#b8336a")
-INK, GRID = "#3c4350", "#dfe3ea"
 DPI = 72  # one pixel of the SVG is one point
 WIDTH, HEIGHT = 560.0, 330.0
-STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "wordreel",
-    "text.parse_math": False,
-    "font.family": "sans-serif",
-    "font.size": 11,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.edgecolor": INK,
-    "grid.color": GRID,
-    "axes.axisbelow": True,
-}
+STYLE = Path(__file__).with_suffix(".mplstyle")
 
 
 class PlotsMissing(WordreelError):
@@ -77,11 +64,10 @@ def chart(
             "charts need matplotlib", NextStep("install it: pip install 'wordreel[plots]'")
         ) from None
     file = io.StringIO()
-    with rc_context(STYLE), warnings.catch_warnings():
+    with rc_context(fname=STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # glyphs that matplotlib's font lacks: the reader's font draws them
-        figure = Figure(figsize=(WIDTH / DPI, height / DPI), dpi=DPI, layout="constrained")
+        figure = Figure(figsize=(WIDTH / DPI, height / DPI))
         axes = figure.add_subplot()
-        axes.spines[["top", "right"]].set_visible(False)
         draw(axes)
         axes.set_xlabel(clean(x_label))
         axes.set_ylabel(clean(y_label))
@@ -268,6 +254,4 @@ def _log_axes(axes: Axes, log_x: bool, log_y: bool) -> None:
 
 def _legend(axes: Axes, entries: int) -> None:
     if entries:
-        axes.legend(
-            loc="lower left", bbox_to_anchor=(0, 1), ncols=min(entries, 2), frameon=False, fontsize=10
-        )
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(entries, 2))

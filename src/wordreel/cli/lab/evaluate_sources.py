@@ -223,7 +223,7 @@ def _with_exports(
     import numpy as np
 
     from wordreel.hubness import Direction
-    from wordreel.lab.evaluate import exchange
+    from wordreel.lab.evaluate.exchange import CaptionedExport
 
     direction = counting.options.directions[0]
     hows = scored.normalisations(methods)
@@ -235,18 +235,17 @@ def _with_exports(
         if exports.export_trec and exported:
             hows = [replace(how, save=saved) if how.direction is direction else how for how in hows]
         report = report_of(hows)
-        ids = exchange.captioned_ids(scored.captions, matched.videos if matched else ())
+        export = CaptionedExport(scored.captions, matched.videos if matched else (), direction)
         if exports.export_trec:
             scores = scored.similarities
             if exported:
                 rows: Array = np.load(saved, mmap_mode="r")
                 scores = rows if direction is Direction.TEXT_TO_VIDEO else rows.T
-            exchange.export_run(exports.export_trec, scores, scored.captions, ids, direction)
+            export.write_run(exports.export_trec, scores)
     if exports.export_qrels:
-        exchange.export_qrels(exports.export_qrels, scored.captions, ids, direction)
+        export.write_qrels(exports.export_qrels)
     if exports.export_beir:
-        texts = matched.texts if matched else ()
-        exchange.export_beir(exports.export_beir, scored.captions, ids, texts, direction)
+        export.write_beir(exports.export_beir, matched.texts if matched else ())
     return report
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,9 +20,7 @@ from wordreel.cli.console.show_progress import Shown, show_progress
 from wordreel.progress import Progress
 
 if TYPE_CHECKING:
-    from wordreel.catalogue.store import LibraryStore
     from wordreel.lab.datasets.trees.importer import ImportReport
-    from wordreel.lab.datasets.trees.tree import Tree
 
 MAX_PRINTED_FAILURES = 20  # --json lists all
 
@@ -55,37 +53,31 @@ def import_(
     Example: wordreel import data/MSVD --kind ce --split test
     """
     from wordreel.lab.datasets.trees import open_tree
+    from wordreel.lab.datasets.trees.importer import import_tree
     from wordreel.library import Library
 
     tree = open_tree(folder, kind, dataset, videos)
-    report = run(Library(library).store, tree, names_in(split), names_in(experts), as_json)
+    with show_progress(as_json, _describe) as on_progress:
+        store = Library(library).store
+        report = import_tree(store, tree, names_in(split), names_in(experts), on_progress)
     if as_json:
-        print_json(_plain(report))
+        missing = [{**asdict(file), "looked": str(file.looked)} for file in report.missing]
+        print_json({**asdict(report), "missing": missing})
     else:
-        summarise(report)
+        _summarise(report)
     if report.failed and not (report.added or report.updated or report.skipped):
         raise typer.Exit(1)
 
 
-def run(
-    store: LibraryStore, tree: Tree, splits: list[str] | None, experts: list[str] | None, as_json: bool
-) -> ImportReport:
-    """Import with progress."""
-    from wordreel.lab.datasets.trees.importer import import_tree
-
-    with show_progress(as_json, describe) as on_progress:
-        return import_tree(store, tree, splits, experts, on_progress)
-
-
-def describe(now: Progress) -> Shown:
-    """Items and failures."""
+def _describe(now: Progress) -> Shown:
+    """Return the items and failures so far."""
     from wordreel.lab.datasets.trees.importer import ImportProgress
 
     failed = f", {now.failures} failed" if isinstance(now, ImportProgress) and now.failures else ""
     return Shown("Importing", now.done, now.total, f"{now.done}/{now.total} items{failed}")
 
 
-def summarise(report: ImportReport) -> None:
+def _summarise(report: ImportReport) -> None:
     """Print the counts, the missing files, and last the failures, where they are seen."""
     counts = {"added": report.added, "updated": report.updated, "already there": report.skipped}
     summary = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
@@ -106,9 +98,3 @@ def summarise(report: ImportReport) -> None:
             typer.echo(f"  {printable(path)}: {printable(reason)}")
         if len(report.failed) > MAX_PRINTED_FAILURES:
             typer.echo(f"  … and {len(report.failed) - MAX_PRINTED_FAILURES} more; --json lists all")
-
-
-def _plain(report: ImportReport) -> dict[str, Any]:
-    facts = asdict(report)
-    facts["missing"] = [{**missing, "looked": str(missing["looked"])} for missing in facts["missing"]]
-    return facts

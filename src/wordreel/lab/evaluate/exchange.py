@@ -8,9 +8,11 @@ text the other way round. A BEIR folder, which MTEB reads too, has `corpus.jsonl
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -38,115 +40,78 @@ UNKNOWN = "unknown"  # the post-processing of a run that somebody else made
 
 
 @dataclass(frozen=True)
-class CaptionedIds:
-    """The ids of a captioned set: one per caption, one per video."""
+class CaptionedExport:
+    """A captioned set for other programs.
 
-    captions: tuple[str, ...]
-    videos: tuple[str, ...]
-
-
-def captioned_ids(captions: Captions, videos: Sequence[str] = ()) -> CaptionedIds:
-    """Ids for the captions and videos of a set; `videos` are their names, numbers where there are none.
-
-    >>> from wordreel.retrieval.caption_ranks import arrange
-    >>> captioned_ids(arrange(2, 4), ["dog", "cat"]).captions
-    ('dog#0', 'dog#1', 'cat#0', 'cat#1')
-    """
-    names = tuple("_".join(name.split()) for name in videos) or tuple(f"v{n}" for n in range(captions.videos))
-    seen: Counter[int] = Counter()
-    ids = []
-    for owner in captions.owner.tolist():
-        ids.append(f"{names[owner]}#{seen[owner]}")
-        seen[owner] += 1
-    return CaptionedIds(tuple(ids), names)
-
-
-def export_run(
-    path: Path,
-    scores: Array,
-    captions: Captions,
-    ids: CaptionedIds,
-    direction: Direction = Direction.TEXT_TO_VIDEO,
-    *,
-    k: int = 1000,
-) -> None:
-    """Write the `k` best items of each query as a TREC run.
-
-    Args:
-        path: The file to write.
-        scores: `[captions, videos]`, larger is better.
+    Attributes:
         captions: Captions that are not valid are left out.
-        ids: See `captioned_ids`.
-        direction: Whether captions look for videos or videos for captions.
-        k: Items per query.
-
-    Raises:
-        EvaluationError: An id is unusable, a score is not finite, or the file cannot be written.
-    """
-    valid = np.flatnonzero(captions.valid)
-    names = [ids.captions[caption] for caption in valid]
-    rows = scores if len(valid) == len(captions) else scores[valid]
-    if direction is Direction.TEXT_TO_VIDEO:
-        write_run(path, rows, names, ids.videos, k=k)
-    else:
-        write_run(path, rows.T, ids.videos, names, k=k)
-
-
-def export_qrels(
-    path: Path, captions: Captions, ids: CaptionedIds, direction: Direction = Direction.TEXT_TO_VIDEO
-) -> None:
-    """Write which items answer which query, as TREC qrels.
-
-    Args:
-        path: The file to write.
-        captions: Captions that are not valid are left out.
-        ids: The names to write (`captioned_ids`).
+        videos: The names of the videos; numbers where there are none.
         direction: Whether captions look for videos or videos for captions.
 
     >>> from tempfile import TemporaryDirectory
     >>> from wordreel.retrieval.caption_ranks import arrange
+    >>> export = CaptionedExport(arrange(2, 4), ["dog", "cat"])
     >>> with TemporaryDirectory() as folder:
-    ...     captions = arrange(2, 2)
-    ...     export_qrels(Path(folder) / "qrels.txt", captions, captioned_ids(captions, ["dog", "cat"]))
+    ...     export.write_qrels(Path(folder) / "qrels.txt")
     ...     (Path(folder) / "qrels.txt").read_text().splitlines()
-    ['dog#0 0 dog 1', 'cat#0 0 cat 1']
+    ['dog#0 0 dog 1', 'dog#1 0 dog 1', 'cat#0 0 cat 1', 'cat#1 0 cat 1']
     """
-    backwards = direction is Direction.VIDEO_TO_TEXT
-    write_qrels(path, caption_qrels(captions, ids.captions, ids.videos, backwards=backwards))
 
+    captions: Captions
+    videos: Sequence[str] = ()
+    direction: Direction = Direction.TEXT_TO_VIDEO
 
-def export_beir(
-    folder: Path,
-    captions: Captions,
-    ids: CaptionedIds,
-    texts: Sequence[str] = (),
-    direction: Direction = Direction.TEXT_TO_VIDEO,
-) -> None:
-    """Write a captioned set as a BEIR folder.
+    @cached_property
+    def video_ids(self) -> list[str]:
+        """The ids of the videos: their names, without white space."""
+        return [
+            "_".join(name.split()) for name in self.videos or [f"v{n}" for n in range(self.captions.videos)]
+        ]
 
-    Args:
-        folder: Where to write `corpus.jsonl`, `queries.jsonl` and the qrels.
-        captions: Captions that are not valid are left out.
-        ids: The names to write (`captioned_ids`).
-        texts: The caption texts; without them an id stands for its text.
-        direction: Whether captions look for videos or videos for captions.
+    @cached_property
+    def caption_ids(self) -> list[str]:
+        """The ids of the captions: their video's and a number."""
+        numbers = defaultdict[int, Iterator[int]](count)
+        owners = self.captions.owner.tolist()
+        return [f"{self.video_ids[owner]}#{next(numbers[owner])}" for owner in owners]
 
-    Raises:
-        EvaluationError: The folder cannot be written.
-    """
-    words = texts or ids.captions
-    lines = {ids.captions[n]: words[n] for n in np.flatnonzero(captions.valid).tolist()}
-    videos = dict(zip(ids.videos, ids.videos, strict=True))
-    backwards = direction is Direction.VIDEO_TO_TEXT
-    try:
-        (folder / QRELS).parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EvaluationError(f"{folder} cannot be written: {error.strerror or error}") from None
-    queries, corpus = (videos, lines) if backwards else (lines, videos)
-    write_texts(folder / "queries.jsonl", queries)
-    write_texts(folder / "corpus.jsonl", corpus, titles={})
-    qrels = caption_qrels(captions, ids.captions, ids.videos, backwards=backwards)
-    write_qrels(folder / QRELS, qrels, style="beir")
+    @property
+    def backwards(self) -> bool:
+        """Whether videos look for captions."""
+        return self.direction is Direction.VIDEO_TO_TEXT
+
+    @property
+    def qrels(self) -> Qrels:
+        """The right answers of each query."""
+        return caption_qrels(self.captions, self.caption_ids, self.video_ids, backwards=self.backwards)
+
+    def write_run(self, path: Path, scores: Array, k: int = 1000) -> None:
+        """Write the `k` best items of each query of `scores [captions, videos]` as a TREC run."""
+        valid = np.flatnonzero(self.captions.valid)
+        names = [self.caption_ids[caption] for caption in valid]
+        rows = scores if len(valid) == len(self.captions) else scores[valid]
+        if self.backwards:
+            write_run(path, rows.T, self.video_ids, names, k=k)
+        else:
+            write_run(path, rows, names, self.video_ids, k=k)
+
+    def write_qrels(self, path: Path) -> None:
+        """Write which items answer which query, as TREC qrels."""
+        write_qrels(path, self.qrels)
+
+    def write_beir(self, folder: Path, texts: Sequence[str] = ()) -> None:
+        """Write queries, corpus and qrels as a BEIR folder; without texts an id stands for its text."""
+        words = texts or self.caption_ids
+        lines = {self.caption_ids[n]: words[n] for n in np.flatnonzero(self.captions.valid).tolist()}
+        videos = {name: name for name in self.video_ids}
+        try:
+            (folder / QRELS).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EvaluationError(f"{folder} cannot be written: {error.strerror or error}") from None
+        queries, corpus = (videos, lines) if self.backwards else (lines, videos)
+        write_texts(folder / "queries.jsonl", queries)
+        write_texts(folder / "corpus.jsonl", corpus, titles={})
+        write_qrels(folder / QRELS, self.qrels, style="beir")
 
 
 def read_judgements(path: Path) -> tuple[Qrels, int | None]:

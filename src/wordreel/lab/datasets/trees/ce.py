@@ -25,6 +25,7 @@ from typing import ClassVar, Self
 from wordreel.errors import DatasetError
 from wordreel.lab.datasets.array_files import read_mapping
 from wordreel.lab.datasets.trees.feature_files import SUFFIXES, FeatureFile, RowFile
+from wordreel.lab.datasets.trees.published_files import PUBLISHED
 from wordreel.lab.datasets.trees.split_lists import SplitLists, pick_split
 from wordreel.lab.datasets.trees.tree import WITHOUT_EXPERT, FileTree
 from wordreel.lab.datasets.types import Missing, Split
@@ -33,49 +34,15 @@ FOLDER = "structured-symlinks"
 MAPPING = "dict_youtube_mapping.pkl"
 TEXT_FOLDERS = ("aggregated_text_feats", "text_embeddings", "text-embeddings")
 FOLDER_EXPERTS = ("audio", "face", "ocr", "speech")  # their files lie in folders of their name
-CANONICAL = {  # the file that the published code reads where a folder has several
-    "Audio_MSRVTT_new.pickle": "audio",
-    "facefeats-avg.pickle": "face",
-    "face-avg.pickle": "face",
-    "face-max-with-blank-val.pickle": "face",
-    "ocr-raw.pickle": "ocr",
-    "ocr-w2v.pickle": "ocr",
-    "ocr-w2v.pkl": "ocr",
-    "ocr-feats.pkl": "ocr",
-    "speech-w2v.pickle": "speech",
-    "stt_w2v.pickle": "speech",
-    "goog_w2v-speech-raw.pickle": "speech",
-    "vggish-raw.pickle": "audio",
-    "vggish-audio-raw.pickle": "audio",
-    "vggish-raw.hickle": "audio",
-    "vggsound-raw.hickle": "vggsound",  # these three: AudioCaps, as AR-CE has it
-    "pann-raw.hickle": "pann",
-    "syncnet-raw.hickle": "syncnet",
-}
+CANONICAL, EXPECTED, MIECH_FILES, TEXT_NAMES = (
+    PUBLISHED["ce"][key] for key in ("canonical", "expected", "miech", "word_features")
+)
 MIECH = "miech-"  # the splits of 1k-B
 MIECH_DATASET = "1k-B"
-MIECH_FILES = {
-    "antoine-rgb": "antoine/resnet_features.pickle",
-    "audio": "antoine/audio_features.pickle",
-    "face": "antoine/facefeats-clone.pickle",
-    "flow": "antoine/flow_features.pickle",
-}
-EXPECTED = {  # expert → where the published downloads have it
-    "imagenet.resnext101_32x48d.0": "aggregated_imagenet_*/resnext101_32x48d-avg.pickle",
-    "imagenet.senet154.0": "aggregated_imagenet_*/senet154-avg.pickle",
-    "r2p1d.r2p1d-ig65m.0": "aggregated_r2p1d_*/r2p1d-ig65m-avg.pickle",
-    "i3d.i3d.0": "aggregated_i3d_*/i3d-avg.pickle",
-    "scene.densenet161.0": "aggregated_scene_*/densenet161-avg.pickle",
-    "face": "aggregated_face_feats/*",
-    "ocr": "aggregated_ocr_feats/*",
-    "audio": "aggregated_audio*/*",
-    "speech": "aggregated_speech*/*",
-}
 SILENT = ("audio", "speech")  # MSVD has no sound
 VISUAL = re.compile(r"aggregated_(?P<type>.+?)_\d+fps_\d+px_stride.*")
 MODEL = re.compile(r"(?P<model>.+?)-(?P<agg>avg|max|raw|ent|fixed_seg)(?P<more>-.+)?")
 TEXT_TAIL = re.compile(r"-(?:caption-)?(?:train|val|test|val_?1|val_?2)$|-feats$|-text$")
-TEXT_NAMES = {"w2v_MSRVTT_openAIGPT": "openai", "w2v_MSRVTT_transformer": "bertxl", "w2v_MSRVTT": "w2v"}
 
 
 @dataclass

@@ -11,56 +11,26 @@ ActivityNet and DiDeMo are searched by paragraph: an item's sentences are joined
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from wordreel.errors import DatasetError, NextStep
 from wordreel.lab.datasets.annotation_files import AnnotationFolder
 from wordreel.lab.datasets.caption_rules import apply_rule
 from wordreel.lab.datasets.registry import DATASETS, read_published
+from wordreel.lab.datasets.trees.published_files import PUBLISHED
 from wordreel.lab.datasets.trees.split_lists import pick_split
 from wordreel.lab.datasets.trees.tree import Tree
 from wordreel.lab.datasets.types import Item, Missing, Split
 from wordreel.types import Absent, Track
 
 MEDIA = (".mp4", ".avi", ".webm", ".mkv", ".mov", ".m4v", ".mpg", ".mpeg", ".flv", ".wmv", ".3gp")
-PARTS = ("train", "val", "test")
 
 
-class _Layout(NamedTuple):
-    """A dataset as CLIP4Clip has it: its splits by name, each with our name and the files it needs."""
-
-    dataset: str
-    splits: Mapping[str, tuple[str, Sequence[str]]]
-    rule: str = "all"
-
-
-LAYOUTS = {
-    "MSRVTT": _Layout(
-        "msrvtt",
-        {
-            "train-9k": ("1k-a-train", ("list.1k-a-train", "all")),
-            "train-7k": ("1k-a-train-7k", ("list.1k-a-train-7k", "all")),
-            "test": ("1k-a", ("pairs",)),
-        },
-    ),
-    "LSMDC": _Layout("lsmdc", {part: (part, (f"captions.{part}",)) for part in PARTS}),
-    "ActivityNet": _Layout(
-        "activitynet",
-        {
-            "train": ("train", ("list.train", "captions.train")),
-            "val": ("val1", ("list.val1", "captions.val1")),
-        },
-        "paragraph",
-    ),
-    "DiDeMo": _Layout(
-        "didemo", {part: (part, (f"captions.{part}", f"list.{part}")) for part in PARTS}, "paragraph"
-    ),
-    "MSVD": _Layout("msvd", {part: (part, ("captions", f"list.{part}")) for part in PARTS}),
-}
+LAYOUTS: dict[str, Any] = PUBLISHED["clip4clip"]
 
 
 @dataclass
@@ -74,16 +44,17 @@ class CLIP4ClipTree(Tree):
 
     @cached_property
     def _annotations(self) -> AnnotationFolder:
-        return AnnotationFolder(DATASETS[self._layout.dataset], self.root)
+        return AnnotationFolder(DATASETS[self._layout["dataset"]], self.root)
 
     @property
-    def _layout(self) -> _Layout:
-        return LAYOUTS[self.dataset]
+    def _layout(self) -> dict[str, Any]:
+        layout: dict[str, Any] = LAYOUTS[self.dataset]
+        return layout
 
     @property
     def missing(self) -> Sequence[Missing]:
         """Annotation files that are not here, and the videos if there are none."""
-        keys = dict.fromkeys(key for _, needed in self._layout.splits.values() for key in needed)
+        keys = dict.fromkeys(key for _, *needed in self._layout["splits"].values() for key in needed)
         missing = [self._annotations.missing(key) for key in keys if not self._annotations.find(key)]
         if not self._media:
             without = "captions of videos that are in the library already"
@@ -111,15 +82,15 @@ class CLIP4ClipTree(Tree):
         """The splits whose files are here."""
         return tuple(
             name
-            for name, (_, needed) in self._layout.splits.items()
+            for name, (_, *needed) in self._layout["splits"].items()
             if all(self._annotations.find(key) for key in needed)
         )
 
     def split(self, name: str) -> Split:
         """Return one split with the paths of its videos."""
         chosen = pick_split(name, self.splits)
-        split = read_published(self._layout.dataset, self._layout.splits[chosen][0], self.root)
-        items = map(self._with_video, apply_rule(split, self._layout.rule).items)
+        split = read_published(self._layout["dataset"], self._layout["splits"][chosen][0], self.root)
+        items = map(self._with_video, apply_rule(split, self._layout.get("rule", "all")).items)
         return Split(self.dataset, chosen, tuple(items), (*split.missing, *self.missing))
 
     def _with_video(self, item: Item) -> Item:
@@ -151,8 +122,8 @@ def open_clip4clip(folder: Path, dataset: str | None = None, videos: Path | None
 def detect_dataset(folder: Path) -> str | None:
     """Return the dataset whose annotation files are in a folder; lists alone do not tell."""
     for name, layout in LAYOUTS.items():
-        files = DATASETS[layout.dataset].files
-        needed = {key for _, keys in layout.splits.values() for key in keys}
+        files = DATASETS[layout["dataset"]].files
+        needed = {key for _, *keys in layout["splits"].values() for key in keys}
         if name in ("DiDeMo", "MSVD"):
             needed = {key for key in needed if key.startswith("captions")}
         if any((folder / file).is_file() for key in needed for file in files[key].names):

@@ -13,7 +13,13 @@ from wordreel.lab.datasets.trees.moee import datasets_in, open_moee
 from wordreel.lab.datasets.trees.teachtext import HIGH_QUALITY, open_teachtext
 from wordreel.lab.datasets.trees.tree import Tree
 
-KINDS = ("ce", "teachtext", "mmt", "clip4clip", "moee")
+OPENERS: dict[str, Callable[[Path, str | None], Tree]] = {
+    "ce": open_ce,
+    "teachtext": open_teachtext,
+    "mmt": open_mmt,
+    "moee": open_moee,
+}
+KINDS = (*OPENERS, "clip4clip")
 
 
 def open_tree(
@@ -47,16 +53,11 @@ def open_tree(
     if not root.is_dir():
         raise DatasetError(f"there is no folder {root}")
     chosen = kind if kind and kind != "auto" else detect_layout(root)
-    openers: dict[str, Callable[[], Tree]] = {
-        "ce": lambda: open_ce(root, dataset),
-        "teachtext": lambda: open_teachtext(root, dataset),
-        "mmt": lambda: open_mmt(root, dataset),
-        "clip4clip": lambda: open_clip4clip(root, dataset, Path(videos).expanduser() if videos else None),
-        "moee": lambda: open_moee(root, dataset),
-    }
-    if chosen not in openers:
+    if chosen == "clip4clip":
+        return open_clip4clip(root, dataset, Path(videos).expanduser() if videos else None)
+    if chosen not in OPENERS:
         raise DatasetError(f"unknown layout {chosen!r}", NextStep(f"choose one of {', '.join(KINDS)}"))
-    return openers[chosen]()
+    return OPENERS[chosen](root, dataset)
 
 
 def detect_layout(root: Path) -> str:

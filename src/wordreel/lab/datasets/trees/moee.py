@@ -23,6 +23,7 @@ import numpy as np
 from wordreel.errors import DatasetError, NextStep
 from wordreel.lab.datasets.array_files import read_value
 from wordreel.lab.datasets.trees.feature_files import FeatureFile, RowFile
+from wordreel.lab.datasets.trees.published_files import PUBLISHED
 from wordreel.lab.datasets.trees.split_lists import NO_CAPTIONS, SplitLists, pick_split
 from wordreel.lab.datasets.trees.track_conversion import as_rows, as_track
 from wordreel.lab.datasets.trees.tree import WITHOUT_EXPERT, FileTree
@@ -31,29 +32,8 @@ from wordreel.types import Absent, Track
 
 EXPERTS = ("audio", "face", "motion", "visual")  # the names of the published model
 WORDS = "w2v"  # the name of the word features
-MSRVTT = {
-    "visual": "resnet_features.pickle",
-    "motion": "flow_features.pickle",
-    "audio": "audio_features.pickle",
-    "face": "face_features.pickle",
-    WORDS: "w2v_MSRVTT.pickle",
-}
-LSMDC = {
-    "train": {
-        "visual": "X_resnet.npy",
-        "motion": "X_flow.npy",
-        "audio": "X_audio_train.npy",
-        "face": "X_face.npy",
-        WORDS: "w2v_LSMDC.npy",
-    },
-    "test": {
-        "visual": "resnet152-retrieval.npy.tensor.npy",
-        "motion": "flow-retrieval.npy.tensor.npy",
-        "audio": "X_audio_retrieval.npy.tensor.npy",
-        "face": "face-retrieval.npy.tensor.npy",
-        WORDS: "w2v_LSMDC_retrieval.npy",
-    },
-}
+MSRVTT = PUBLISHED["moee"]["MSRVTT"]
+LSMDC = PUBLISHED["moee"]["LSMDC"]
 NO_FACE = "no_face_ind_retrieval.npy"  # 1 where a test row has none
 
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from wordreel.errors import IndexServerError
-from wordreel.index.vector_server import SLOTS, Found, ServerRows, pattern_code
+from wordreel.index.vector_server import SLOTS, ServerRows, pattern_code
 
 
 class FakeServer:
@@ -65,18 +65,14 @@ class FakeServer:
         return [self._search(group) for group in groups], self.marker
 
     def _search(self, group):
-        found = Found.empty(len(group.queries), group.k)
         code = pattern_code(group.pattern)
         inside = [
             clip
             for clip, row in self.table.items()
             if row[0] == code and any(low <= clip <= high for low, high in group.ranges)
         ]
-        for at, query in enumerate(group.queries):
-            scored = sorted((-float(self.table[clip][3] @ query), clip) for clip in inside)[: group.k]
-            for place, (score, clip) in enumerate(scored):
-                found.clips[at, place], found.scores[at, place] = clip, -score
-        return found
+        scored = sorted((-float(self.table[clip][3] @ group.query), clip) for clip in inside)[: group.k]
+        return np.array([clip for _, clip in scored], np.int64)
 
     def describe(self):
         return "fake"

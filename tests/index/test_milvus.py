@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wordreel.index import milvus
-from wordreel.index.vector_server import SLOTS, Found, GroupSearch, Layout, Marker, NewRows
+from wordreel.index.vector_server import SLOTS, GroupSearch, Layout, Marker, NewRows
 from wordreel.util.server_address import parse_address
 
 PATTERN = np.array([True, False, True])
@@ -55,13 +55,13 @@ def test_absent_experts_are_zeros_and_biases_are_subtracted():
 
 def test_a_search_is_confined_to_the_partition_of_its_pattern():
     asked = server("hnsw")
-    queries = np.ones((2, 4 + SLOTS), np.float32)
-    (found,), marker = asked.search([GroupSearch(PATTERN, queries, np.array([[1, 9]]), 1.0, 5)])
+    query = np.ones(4 + SLOTS, np.float32)
+    (found,), marker = asked.search([GroupSearch(PATTERN, query, np.array([[1, 9]]), 1.0, 5)])
     (call,) = asked._connected.asked
     assert call["partition_names"] == ["experts_5"]
     assert call["filter"] == "(clip >= 1 and clip <= 9)"
     assert call["search_params"] == {"metric_type": "IP", "params": {"ef": milvus.EF_SEARCH}}
-    assert found.clips.tolist() == [[3, -1, -1, -1, -1]] * 2
+    assert found.tolist() == [3]
     assert marker.epoch == "one"
 
 
@@ -80,7 +80,14 @@ def test_expressions_are_not_nested_deeply():
     assert deepest <= 14
 
 
-def test_answers_to_several_filters_are_merged():
-    merged = milvus.merge_found([[[(5, 0.9), (1, 0.2)]], [[(4, 0.9)]]], 1, 2)
-    assert isinstance(merged, Found)
-    assert merged.clips.tolist() == [[4, 5]]
+def test_answers_to_several_filters_are_merged(monkeypatch):
+    monkeypatch.setattr(milvus, "TERMS", 1)
+    asked = server()
+    answers = iter([[(5, 0.9), (1, 0.2)], [(4, 0.9)]])
+    asked._connected.search = lambda *_, **more: [
+        [{"id": clip, "distance": score} for clip, score in next(answers)]
+    ]
+    (found,), _ = asked.search(
+        [GroupSearch(PATTERN, np.ones(4 + SLOTS, np.float32), np.array([[1, 1], [4, 5]]), 1.0, 2)]
+    )
+    assert found.tolist() == [4, 5]

@@ -22,7 +22,6 @@ import numpy as np
 from wordreel.errors import IndexServerError, NextStep
 from wordreel.index.vector_server import (
     SLOTS,
-    Found,
     GroupSearch,
     Layout,
     Marker,
@@ -239,30 +238,29 @@ class MilvusServer:
 
     # Searching
 
-    def search(self, groups: Sequence[GroupSearch]) -> tuple[list[Found], Marker | None]:
-        def work(client: Any) -> tuple[list[Found], Marker | None]:
+    def search(self, groups: Sequence[GroupSearch]) -> tuple[list[Int64], Marker | None]:
+        def work(client: Any) -> tuple[list[Int64], Marker | None]:
             if not client.has_collection(self._rows):
                 return [], None
             return [self._search(client, group) for group in groups], self._marker(client, BOUNDED)
 
         return self._do(work)
 
-    def _search(self, client: Any, group: GroupSearch) -> Found:
-        queries = self._widened(group.pattern, group.queries)
+    def _search(self, client: Any, group: GroupSearch) -> Int64:
         parameters = {} if self.exact else {"ef": max(EF_SEARCH, group.k)}
-        found = []
+        found: list[tuple[float, int]] = []
         for expression in expressions(group.ranges):
-            hits = client.search(
+            (hits,) = client.search(
                 self._rows,
-                data=list(queries),
+                data=list(self._widened(group.pattern, group.query[None])),
                 limit=group.k,
                 filter=expression,
                 partition_names=[_partition(group.pattern)],
                 search_params={"metric_type": "IP", "params": parameters},
                 consistency_level=SESSION,
             )
-            found.append([[(int(hit["id"]), float(hit["distance"])) for hit in row] for row in hits])
-        return merge_found(found, len(queries), group.k)
+            found += [(-float(hit["distance"]), int(hit["id"])) for hit in hits]
+        return np.array([clip for _, clip in sorted(found)[: group.k]], np.int64)
 
     def _widened(self, pattern: Bool, vectors: Float32) -> Float32:
         """Vectors `[n, present experts · dim + SLOTS]` with zeros for the absent experts."""
@@ -308,17 +306,6 @@ def _any(terms: list[str]) -> str:
         return terms[0]
     half = len(terms) // 2
     return f"({_any(terms[:half])} or {_any(terms[half:])})"
-
-
-def merge_found(parts: Sequence[Sequence[Sequence[tuple[int, float]]]], queries: int, k: int) -> Found:
-    """Return the best of the answers to several filters, for each query; ties go to the lower id."""
-    found = Found.empty(queries, k)
-    for query in range(queries):
-        hits = sorted((hit for part in parts for hit in part[query]), key=lambda hit: (-hit[1], hit[0]))[:k]
-        if hits:
-            found.clips[query, : len(hits)] = [clip for clip, _ in hits]
-            found.scores[query, : len(hits)] = [score for _, score in hits]
-    return found
 
 
 def explain(error: Exception, address: ServerAddress) -> IndexServerError:

@@ -20,7 +20,6 @@ import numpy as np
 
 from wordreel.index.vector_server import (
     SLOTS,
-    Found,
     GroupSearch,
     Layout,
     Marker,
@@ -206,8 +205,8 @@ class PostgreSQLServer:
 
     # Searching
 
-    def search(self, groups: Sequence[GroupSearch]) -> tuple[list[Found], Marker | None]:
-        def work(connection: Any) -> tuple[list[Found], Marker | None]:
+    def search(self, groups: Sequence[GroupSearch]) -> tuple[list[Int64], Marker | None]:
+        def work(connection: Any) -> tuple[list[Int64], Marker | None]:
             with connection.transaction():  # one snapshot of all groups and of the marker
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 marker = self._marker(connection)
@@ -230,22 +229,16 @@ class PostgreSQLServer:
         query = "SELECT indexname FROM pg_indexes WHERE tablename = %s AND indexdef LIKE '%%USING hnsw%%'"
         return {int(name.rpartition("_")[2]) for (name,) in connection.execute(query, (self._table,))}
 
-    def _search(self, connection: Any, group: GroupSearch, graphs: set[int]) -> Found:
+    def _search(self, connection: Any, group: GroupSearch, graphs: set[int]) -> Int64:
         code = pattern_code(group.pattern)
-        found = Found.empty(len(group.queries), group.k)
-        statement = select(
-            self._table, code, group.queries.shape[1], code in graphs and group.share >= LEAST_SHARE
-        )
-        ranges = multirange(group.ranges)
-        for query, vector in enumerate(group.queries):
-            values = {
-                "query": vector_text(vector), "ranges": ranges, "k": group.k, "near": CANDIDATES * group.k
-            }  # fmt: skip
-            rows = connection.execute(statement, values).fetchall()
-            if rows:
-                found.clips[query, : len(rows)] = [row[0] for row in rows]
-                found.scores[query, : len(rows)] = [row[1] for row in rows]
-        return found
+        graph = code in graphs and group.share >= LEAST_SHARE
+        statement = select(self._table, code, len(group.query), graph)
+        values = {
+            "query": vector_text(group.query), "ranges": multirange(group.ranges), "k": group.k,
+            "near": CANDIDATES * group.k,
+        }  # fmt: skip
+        rows = connection.execute(statement, values).fetchall()
+        return np.array([row[0] for row in rows], np.int64)
 
     def describe(self) -> str:
         def work(connection: Any) -> str:

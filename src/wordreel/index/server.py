@@ -105,6 +105,20 @@ class ServerIndex(Index):
             return self._ranked(vectors, weights, k, np.flatnonzero(allowed), bias)
         if k + SPARE > self.server.max_k:  # deeper than the server answers
             return self._local.best(vectors, weights, k, allowed, bias)
+        rows = np.full((len(vectors), k), -1, np.int64)
+        scores = np.full((len(vectors), k), -np.inf, np.float32)
+        for query in range(len(vectors)):
+            some = slice(query, query + 1)
+            one = self._best(vectors[some], weights[some], k, allowed, bias)
+            rows[query], scores[query] = one.rows[0], one.scores[0]
+        # A server that proposes too few says nothing of the others.
+        least = np.where(np.isneginf(scores[:, -1]), np.inf, scores[:, -1]).tolist()
+        return Best(rows, scores, [Rest(own, most) for own, most in zip(rows, least, strict=True)])
+
+    def _best(
+        self, vectors: Float32, weights: Float32, k: int, allowed: Bool | None, bias: Float32 | None
+    ) -> Best:
+        """Return the best `k` of the clips that the server proposes for one query."""
         wanted = k + SPARE
         for _ in range(ATTEMPTS):
             slot = None if bias is None else self._slot(bias)
@@ -115,48 +129,29 @@ class ServerIndex(Index):
             if slot is not None and marker.stamps[slot.number] != slot.stamp:
                 self._forget_slots()
                 continue
-            strangers = max(
-                (self._strangers(part.clips[query]) for part in found for query in range(len(vectors))),
-                default=0,
-            )
+            rows = [self._rows_of(clips) for clips in found]
+            strangers = max((len(a) - len(b) for a, b in zip(found, rows, strict=True)), default=0)
             if strangers and wanted < self.server.max_k:
                 wanted = min(wanted + 2 * strangers, self.server.max_k)
                 continue
-            return self._merged(vectors, weights, k, [part.clips for part in found], bias)
+            return self._ranked(vectors, weights, k, np.concatenate([np.zeros(0, np.int64), *rows]), bias)
         raise IndexServerError("the index on the server keeps changing; try again when nobody writes to it")
 
     def _requests(
         self, vectors: Float32, weights: Float32, k: int, allowed: Bool | None, slot: _Slot | None
     ) -> list[GroupSearch]:
-        corner = np.zeros((len(vectors), SLOTS), np.float32)
+        corner = np.zeros(SLOTS, np.float32)
         if slot is not None:
-            corner[:, slot.number] = 1
+            corner[slot.number] = 1
         requests = []
         for pattern, rows in self._groups:
             inside = np.ones(len(rows), bool) if allowed is None else allowed[rows]
             if inside.any():
                 ranges = id_ranges(self._embeddings.clips[rows], inside)
-                whole = group_queries(vectors, weights, pattern).reshape(vectors.shape)
-                queries = np.concatenate([whole[:, pattern].reshape(len(vectors), -1), corner], axis=1)
-                requests.append(
-                    GroupSearch(pattern, queries.astype(np.float32), ranges, float(inside.mean()), k)
-                )
+                whole = group_queries(vectors, weights, pattern).reshape(vectors.shape)[0]
+                query = np.concatenate([whole[pattern].ravel(), corner]).astype(np.float32)
+                requests.append(GroupSearch(pattern, query, ranges, float(inside.mean()), k))
         return requests
-
-    def _merged(
-        self, vectors: Float32, weights: Float32, k: int, parts: list[Int64], bias: Float32 | None
-    ) -> Best:
-        """Return the best `k` of the clips that the server proposes for each query."""
-        best = []
-        for query in range(len(vectors)):
-            clips = np.concatenate([part[query] for part in parts]) if parts else np.zeros(0, np.int64)
-            some = slice(query, query + 1)
-            best.append(self._ranked(vectors[some], weights[some], k, self._rows_of(clips), bias))
-        rows = np.concatenate([one.rows for one in best])
-        scores = np.concatenate([one.scores for one in best])
-        # A server that proposes too few says nothing of the others.
-        least = np.where(np.isneginf(scores[:, -1]), np.inf, scores[:, -1]).tolist()
-        return Best(rows, scores, [Rest(own, most) for own, most in zip(rows, least, strict=True)])
 
     def _ranked(self, vectors: Float32, weights: Float32, k: int, rows: Int64, bias: Float32 | None) -> Best:
         """Return the best `k` of some rows, scored from the embeddings here."""
@@ -164,10 +159,6 @@ class ServerIndex(Index):
         if bias is not None:
             scores = scores - bias[rows]
         return merge_best([Best(np.broadcast_to(rows, scores.shape), scores)], k)
-
-    def _strangers(self, clips: Int64) -> int:
-        """How many of the server's clips this index does not know."""
-        return int((clips >= 0).sum()) - len(self._rows_of(clips))
 
     def _rows_of(self, clips: Int64) -> Int64:
         """Return the rows of the clips that this index knows."""

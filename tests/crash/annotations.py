@@ -7,7 +7,6 @@ from tests.crash.operations import Operation, Place, base
 from tests.face_tracks import put_faces
 
 import wordreel
-from wordreel.catalogue import people
 from wordreel.search.query import Query
 
 
@@ -37,7 +36,9 @@ def before_grouping(place: Place) -> None:
 
 
 def turn_on(place: Place, library: wordreel.Library) -> None:
-    people.turn_on(library.store)
+    """The first step of `group_faces`."""
+    with library.store.editing():
+        library.store.catalogue.run("INSERT OR REPLACE INTO settings VALUES ('people', 'on')")
 
 
 def group_faces(place: Place, library: wordreel.Library) -> None:

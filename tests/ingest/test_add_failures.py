@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from tests.fakes import Broken, Colour, FakeFence, experts, write_media
 
+from wordreel.catalogue import tracks as tracks_module
 from wordreel.catalogue.store import LibraryStore
-from wordreel.catalogue.tracks import track_files as tracks_module
 from wordreel.errors import LibraryBusy, LibraryError, WeightsMissing
 from wordreel.ingest.add import add
 from wordreel.maintain.verify import verify

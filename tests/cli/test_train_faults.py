@@ -50,8 +50,7 @@ def arguments(tmp_path):
     }
     (tmp_path / "captions.json").write_text(json.dumps(captions))
     return ["train", "library", f"{tmp_path}/own.toml", "-L", f"{tmp_path}/library", "--captions",
-            f"{tmp_path}/captions.json", "--split", "train", "--device", "cpu", "--cache",
-            f"{tmp_path}/cache"]  # fmt: skip
+            f"{tmp_path}/captions.json", "--split", "train", "--device", "cpu"]  # fmt: skip
 
 
 def run(*words):

@@ -56,8 +56,8 @@ def folder(tmp_path):
 
 
 def train(folder, verb, recipe, out, *more):
-    words = ["train", verb, str(recipe), *map(str, more), "--out", str(folder / out), "--device", "cpu",
-             "--cache", str(folder / "cache")]  # fmt: skip
+    words = ["train", verb, str(recipe), *map(str, more), "--out", str(folder / out)]
+    words += ["--device", "cpu"]
     done = CliRunner().invoke(app, words)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception

@@ -165,7 +165,7 @@ def test_a_library_is_trained_on_from_the_command_line(store, tmp_path):
     asked = ["train", "library", f"{tmp_path}/own.toml", "-L", library, "-L", library, "--captions", captions,
              "--split", "train", "--share", "1", "--share", "2", "--val-split", "val",
              "--out", f"{tmp_path}/run", "--device", "cpu",
-             "--seed", "0", "--seed", "1", "--cache", f"{tmp_path}/cache", "--json"]  # fmt: skip
+             "--seed", "0", "--seed", "1", "--json"]  # fmt: skip
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)

@@ -13,7 +13,7 @@ from wordreel.errors import TrainingError  # noqa: E402
 from wordreel.lab.datasets.types import Caption  # noqa: E402
 from wordreel.lab.models.config import TextConfig  # noqa: E402
 from wordreel.lab.models.text.tokenizers import open_tokenizer  # noqa: E402
-from wordreel.lab.training.data.transcripts import TranscriptStore, tokenize_transcripts  # noqa: E402
+from wordreel.lab.training.data.transcripts import TranscriptStore, split_transcripts  # noqa: E402
 from wordreel.lab.training.loop import train  # noqa: E402
 from wordreel.lab.training.training_data import prepare  # noqa: E402
 
@@ -54,7 +54,7 @@ def source(folder, most, stop_words=True):
 def test_a_segment_is_the_words_joined_and_encoded(folder, most, stop_words):
     pairs, length = transcribed(), 6
     encoder = source(folder, most, stop_words)
-    held = TranscriptStore(tokenize_transcripts(pairs, encoder), CPU, length, most)
+    held = TranscriptStore(split_transcripts(pairs, encoder), CPU, length, most)
     rows = [[word for word in text.split() if stop_words or encoder_keeps(word)] for text in pairs.texts]
     for number, words in enumerate(rows):
         for first in range(max(1, len(words) - length + 1)):
@@ -72,7 +72,7 @@ def encoder_keeps(word):
 
 def test_segments_are_drawn_evenly_and_know_their_time(folder):
     pairs, length = transcribed(), 6
-    held = TranscriptStore(tokenize_transcripts(pairs, source(folder, 30)), CPU, length, 30)
+    held = TranscriptStore(split_transcripts(pairs, source(folder, 30)), CPU, length)
     torch.manual_seed(0)
     number = 3  # 40 words: 35 segments
     _, middles = held.sample(torch.full((7000,), number))
@@ -86,12 +86,12 @@ def test_segments_are_drawn_evenly_and_know_their_time(folder):
 def test_late_words_are_left_out(folder):
     pairs = transcribed()
     number, caption = 3, pairs.captions[3][0]
-    spoken = tokenize_transcripts(pairs, source(folder, 30), until=caption.start + 9.5)
-    assert spoken.words.counts[number] == 10
-    assert np.isfinite(spoken.times).all()
-    none = tokenize_transcripts(pairs, source(folder, 30), until=1e-9)
-    assert not none.words.counts[number]
-    tokens, middles = TranscriptStore(none, CPU, 6, 30).sample(torch.tensor([number]))
+    spoken = split_transcripts(pairs, source(folder, 30), until=caption.start + 9.5)
+    assert len(spoken.words[number]) == 10
+    assert np.isfinite(spoken.times[number]).all()
+    none = split_transcripts(pairs, source(folder, 30), until=1e-9)
+    assert not none.words[number]
+    tokens, middles = TranscriptStore(none, CPU, 6).sample(torch.tensor([number]))
     assert tokens.mask.sum() == 3  # [CLS] . [SEP]
     assert torch.isnan(middles).all()
 
@@ -112,11 +112,7 @@ def test_a_model_is_trained_on_transcripts(folder, tmp_path):
     assert first.history[-1]["loss"] == again.history[-1]["loss"]
     assert first.figures is not None
     frozen = replace(recipe, model=replace(recipe.model, text=replace(text, frozen=True)))
-    with pytest.raises(TrainingError, match=r"model\.text\.frozen=false"):
-        prepare(frozen, transcribed(), folder=folder)
-
-
-def test_word_vectors_cannot_be_drawn_from(folder):
-    encoder = replace(source(folder, 9), pieces=None)
-    with pytest.raises(TrainingError, match="wordpiece:FOLDER"):
-        tokenize_transcripts(transcribed(), encoder)
+    vectors = replace(recipe, model=replace(recipe.model, text=replace(text, words="vectors", network=None)))
+    for wrong in (frozen, vectors):
+        with pytest.raises(TrainingError, match=r"model\.text\.frozen=false"):
+            prepare(wrong, transcribed(), folder=folder)

@@ -141,13 +141,6 @@ class EncodingOptions:
             show_default="the recipe's",
         ),
     ] = None
-    cache: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where encoded captions are cached for the next run.",
-            show_default="$XDG_CACHE_HOME/wordreel/captions",
-        ),
-    ] = None
     pack: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the prepared data to one small file instead of training."),

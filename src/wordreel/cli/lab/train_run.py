@@ -17,7 +17,7 @@ from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.training import recipe as recipes
 from wordreel.lab.training.interrupt import TrainingInterrupted
 from wordreel.lab.training.loop import TrainCallback, TrainProgress, TrainResult, pick_device, train
-from wordreel.lab.training.open_data import DataSource
+from wordreel.lab.training.open_data import PublishedTree, Sources
 from wordreel.lab.training.pack_file import load_pack, save_pack
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.run_lock import check_writable
@@ -34,7 +34,7 @@ class Training:
     """One command. `data` is where the pairs come from, or a packed file."""
 
     recipe: str
-    data: DataSource | Path
+    data: Sources | PublishedTree | Path
     changes: RecipeOptions
     run: RunOptions
     encoding: EncodingOptions = NO_ENCODING
@@ -113,15 +113,9 @@ def _load_data(recipe: Recipe, training: Training) -> TrainingData:
         _print_summary(recipe, data)
         return data
     pairs = training.data.open(recipe, pick_device(training.run.device))
-    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    data = prepare(
-        recipe,
-        pairs.train,
-        pairs.val,
-        teachers=pairs.teachers,
-        on_progress=counter("captions encoded"),
-        cache=training.encoding.cache or home / "wordreel" / "captions",
-    )
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "wordreel" / "captions"
+    encoded = counter("captions encoded")
+    data = prepare(recipe, pairs.train, pairs.val, teachers=pairs.teachers, on_progress=encoded, cache=cache)
     _print_summary(recipe, data)
     return data
 

@@ -61,6 +61,7 @@ class FeatureBatches(BatchSource):
         self.distil = build_distillation(recipe.teach)
         self.network = self.world.wrap(self.module, device)
         mode = "reduce-overhead" if device.type == "cuda" else "default"
+        self.full = self.sampler.largest() // self.world.size * self.world.size  # pairs of a full batch
         self._compiled: Any = torch.compile(self._compare, mode=mode) if run.compile else self._compare
 
     def _states(self, words: Packed) -> Packed:
@@ -71,19 +72,24 @@ class FeatureBatches(BatchSource):
     def _train_texts(self, words: Packed | Transcripts) -> CaptionStore | TranscriptStore:
         data, text = self.recipe.data, self.module.config.text
         if isinstance(words, Transcripts):
-            most = text.max_tokens or data.segment_words + 2
-            return TranscriptStore(words, self.device, data.segment_words, most)
+            fixed = text.max_tokens if self.recipe.run.compile else 0
+            return TranscriptStore(words, self.device, data.segment_words, fixed)
         words = self._states(words)
         length = min(words.longest, text.max_tokens or words.longest) if self.recipe.run.compile else 0
         middles = self.data.train.spans.mean(axis=1) if data.window else None
         return CaptionStore(words, self.device, length, middles)
 
     def load(self, batches: Iterator[NumberedBatch]) -> Iterator[tuple[Tensor, Tensor]]:
-        for videos, captions in batches:
-            numbers = (self.world.divisible(torch.from_numpy(some)) for some in (videos, captions))
-            if self.features.storage_device.type == "cuda":
-                numbers = (some.pin_memory().to(self.device, non_blocking=True) for some in numbers)
-            yield next(numbers), next(numbers)
+        stores = (self.features, self.texts)
+        for batch in batches:
+            numbers = [self.world.divisible(torch.from_numpy(part)) for part in batch]
+            videos, captions = (
+                part.pin_memory().to(self.device, non_blocking=True)
+                if store.storage_device.type == "cuda"
+                else part
+                for part, store in zip(numbers, stores, strict=True)
+            )
+            yield videos, captions
 
     def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
         videos, captions = batch
@@ -94,7 +100,7 @@ class FeatureBatches(BatchSource):
         taught = None if self.teachers is None else self.teachers.similarities(videos, captions)
         leave_out = self.recipe.loss.same_video == "leave out"
         same = same_video(videos).to(self.device) if leave_out else None
-        compare = self._compiled if len(videos) == self.largest else self._compare
+        compare = self._compiled if len(videos) == self.full else self._compare
         loss: Tensor = compare(features, tokens, same, taught)
         return loss
 

@@ -16,6 +16,22 @@ from wordreel.errors import TrainingError
 T = TypeVar("T")
 
 
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """The numbers that a field takes, for `Annotated`: at least (or above) `least`, at most `most`."""
+
+    least: float
+    most: float = math.inf
+    above: bool = False
+
+    def check(self, value: Any, where: str) -> None:
+        """Raise unless the value lies within."""
+        if not self.least <= value <= self.most or (self.above and value == self.least):
+            least = f"above {self.least}" if self.above else f"at least {self.least}"
+            most = "" if self.most == math.inf else f" and at most {self.most}"
+            raise TrainingError(f"{where} must be {least}{most}, not {value}")
+
+
 def parse_toml(data: bytes, what: str) -> dict[str, Any]:
     """Return the values of a TOML document; `what` names it in errors.
 
@@ -40,7 +56,7 @@ def from_dict(kind: type[T], values: Mapping[str, Any], where: str) -> T:
     >>> from_dict(ScheduleSettings, {"kind": "cosine", "warmup": 10}, "schedule").warmup
     10
     """
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
     names = [field.name for field in dataclasses.fields(kind) if field.init]  # type: ignore[arg-type]
     for key in values:
         if key not in names:
@@ -65,6 +81,10 @@ def did_you_mean(key: str, names: list[str]) -> str:
 def _convert(value: Any, hint: Any, where: str) -> Any:
     """Return the value as its type: integers may stand for floats, lists for tuples."""
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        value = _convert(value, inside[0], where)
+        inside[1].check(value, where)
+        return value
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in inside:
             return None

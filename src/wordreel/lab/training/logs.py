@@ -25,15 +25,15 @@ def write_logs(folder: Path, history: Sequence[LogRow]) -> None:
     _write(folder / "log.jsonl", lines)
 
 
-def draw_curves(folder: Path, history: Sequence[LogRow], name: str) -> list[Path]:
+def draw_curves(folder: Path, history: Sequence[LogRow], name: str) -> None:
     """Draw `loss.svg`, and `recall.svg` where validation figures exist; nothing without matplotlib."""
     from wordreel.lab.plots import Series, available, line_chart
 
     if not history or not available():
-        return []
+        return
     epochs = [row["epoch"] for row in history]
-    charts = {"loss": line_chart([Series("loss", epochs, [row["loss"] for row in history])], f"{name}: loss",
-                                 "epoch", "loss")}  # fmt: skip
+    losses = Series("loss", epochs, [row["loss"] for row in history])
+    charts = {"loss": line_chart([losses], f"{name}: loss", "epoch", "loss")}
     measured = [row for row in history if "t2v_r1" in row]
     if measured:
         at = [row["epoch"] for row in measured]
@@ -43,11 +43,8 @@ def draw_curves(folder: Path, history: Sequence[LogRow], name: str) -> list[Path
             for key in RECALLS
         ]
         charts["recall"] = line_chart(lines, f"{name}: recall on validation", "epoch", "recall in per cent")
-    paths = []
     for key, svg in charts.items():
-        paths.append(folder / f"{key}.svg")
-        _write(paths[-1], svg)
-    return paths
+        _write(folder / f"{key}.svg", svg)
 
 
 def _write(path: Path, text: str) -> None:

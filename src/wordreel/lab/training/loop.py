@@ -77,19 +77,9 @@ class TrainResult:
 
     @property
     def loading(self) -> dict[str, float]:
-        """Clips per second and the share of time that the device waited for data, where video was decoded.
-
-        Epochs have the same number of clips, so an epoch lasts in proportion to 1 / its clips per second.
-        """
-        rows = [row for row in self.history if row.get("clips_per_second")]
-        if not rows:
-            return {}
-        lasted = [1 / row["clips_per_second"] for row in rows]
-        waited = sum(row["waiting_share"] * seconds for row, seconds in zip(rows, lasted, strict=True))
-        return {
-            "clips_per_second": round(len(rows) / sum(lasted), 2),
-            "waiting_share": round(waited / sum(lasted), 4),
-        }
+        """Return clips per second and the share of time that the device waited for data, last epoch's."""
+        last = self.history[-1] if self.history else {}
+        return {key: last[key] for key in ("clips_per_second", "waiting_share") if key in last}
 
 
 def train(

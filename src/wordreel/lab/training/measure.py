@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from wordreel.lab.models.batch import JointEmbedding, QueryEmbeddings, VideoEmbeddings, similarity
 from wordreel.lab.training.data.caption_store import CaptionStore
@@ -85,14 +84,9 @@ def embed_texts(module: JointEmbedding, texts: CaptionStore, precision: Training
 
 def similarity_matrix(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Float32:
     """Return similarities `[captions, videos]` on the host, computed some rows at a time."""
-    count, gallery = len(queries.vectors), len(videos.vectors)
-    matrix = np.empty((count, gallery), np.float32)
-    step = max(1, BLOCK // max(1, gallery))
-    for start in range(0, count, step):
-        some = QueryEmbeddings(queries.vectors[start : start + step], queries.weights[start : start + step])
-        rows: Tensor = similarity(some, videos)
-        matrix[start : start + step] = rows.cpu().numpy()
-    return matrix
+    rows = max(1, BLOCK // max(1, len(videos.vectors)))
+    blocks = zip(torch.split(queries.vectors, rows), torch.split(queries.weights, rows), strict=True)
+    return np.concatenate([similarity(QueryEmbeddings(*block), videos).cpu().numpy() for block in blocks])
 
 
 def measure(similarities: Float32, counts: Int64) -> ValidationMetrics:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,14 +33,6 @@ class TrainingPairs:
     train: Pairs
     val: Pairs | None
     teachers: teaching.Teachers | None = None
-
-
-class DataSource(ABC):
-    """Where the pairs of a training come from."""
-
-    @abstractmethod
-    def open(self, recipe: Recipe, device: torch.device | None = None) -> TrainingPairs:
-        """Return the pairs for a recipe, with its teachers, which run on the device if they are models."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +85,15 @@ class CaptionedVideos:
 
 
 @dataclass(frozen=True)
-class Sources(DataSource):
+class Sources:
     """Several libraries or folders as one set of pairs."""
 
     train: Sequence[CaptionedVideos]
     val: Sequence[CaptionedVideos] = ()
 
     def open(self, recipe: Recipe, device: torch.device | None = None) -> TrainingPairs:
+        """Return the pairs for a recipe, with its teachers, which run on the device if they are models."""
+
         def read(experts: Sequence[str], words: str) -> Pairs:
             return join([source.read(recipe, experts) for source in self.train]).limited(recipe.data.limit)
 
@@ -109,7 +102,7 @@ class Sources(DataSource):
 
 
 @dataclass(frozen=True)
-class PublishedTree(DataSource):
+class PublishedTree:
     """A published tree of features; splits are the recipe's unless they are named."""
 
     folder: Path
@@ -118,6 +111,7 @@ class PublishedTree(DataSource):
     val_split: str | None = None
 
     def open(self, recipe: Recipe, device: torch.device | None = None) -> TrainingPairs:
+        """Return the pairs for a recipe, with its teachers, which run on the device if they are models."""
         model, data = recipe.model, recipe.data
         if isinstance(model, VideoTextConfig):
             raise TrainingError(

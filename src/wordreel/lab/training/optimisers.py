@@ -66,28 +66,17 @@ class BertAdam(torch.optim.Optimizer):
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """Update all parameters that have a gradient. Closures are not supported."""
         for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            if not params:
-                continue
-            for p in params:
+            beta1, beta2 = group["betas"]
+            for p in (p for p in group["params"] if p.grad is not None):
                 if not self.state[p]:
                     self.state[p] = {"mean": torch.zeros_like(p), "square": torch.zeros_like(p)}
-            grads = [p.grad for p in params]
-            if self.clip_each:
-                norms = torch._foreach_norm(grads)
-                factors = [(self.clip_each / (norm + 1e-6)).clamp(max=1.0) for norm in norms]
-                grads = list(torch._foreach_mul(grads, factors))
-            means = [self.state[p]["mean"] for p in params]
-            squares = [self.state[p]["square"] for p in params]
-            beta1, beta2 = group["betas"]
-            torch._foreach_lerp_(means, grads, 1 - beta1)
-            torch._foreach_mul_(squares, beta2)
-            torch._foreach_addcmul_(squares, grads, grads, 1 - beta2)
-            scales = torch._foreach_sqrt(squares)
-            torch._foreach_add_(scales, group["eps"])
-            updates = torch._foreach_div(means, scales)
-            torch._foreach_add_(updates, params, alpha=group["weight_decay"])
-            torch._foreach_add_(params, updates, alpha=-group["lr"])
+                grad, mean, square = p.grad, self.state[p]["mean"], self.state[p]["square"]
+                if self.clip_each:
+                    grad = grad * (self.clip_each / (grad.norm() + 1e-6)).clamp(max=1.0)
+                mean.lerp_(grad, 1 - beta1)
+                square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+                update = mean / square.sqrt().add_(group["eps"]) + group["weight_decay"] * p
+                p.add_(update, alpha=-group["lr"])
 
 
 def build_optimiser(settings: OptimiserSettings, module: nn.Module) -> torch.optim.Optimizer:

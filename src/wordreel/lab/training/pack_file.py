@@ -46,17 +46,10 @@ def save_pack(path: Path, recipe: Recipe, data: TrainingData) -> None:
 
     arrays: Arrays = {}
     facts: dict[str, Any] = {"format": FORMAT, "model": _model_facts(model)}
-    for split, pairs, words in (
-        ("train", data.train, data.train_words),
-        ("val", data.val, data.val_words),
-    ):
+    splits = {"train": (data.train, data.train_words), "val": (data.val, data.val_words)}
+    for split, (pairs, words) in splits.items():
         if pairs is not None and words is not None:
-            facts[split] = {
-                "name": pairs.name,
-                "ids": pairs.ids,
-                "shares": pairs.shares,
-                "missing": pairs.missing,
-            }
+            facts[split] = {key: getattr(pairs, key) for key in ("name", "ids", "shares", "missing")}
             _put_pairs(arrays, split, pairs, model.experts)
             _put_words(arrays, f"{split}.words", words)
     atomic_write(path, save(arrays, metadata={KEY: json.dumps(facts)}))

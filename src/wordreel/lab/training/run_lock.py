@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +11,6 @@ from wordreel.errors import LibraryBusy, LibraryError, NextStep, TrainingError
 from wordreel.util.atomic import make_dir
 
 LOCK_FILE = "lock"
-WRITE_ERRORS = (
-    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENOENT,
-    errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG,
-)  # fmt: skip
 OTHER_FOLDER = NextStep("write to another folder", command="train … --out DIR")
 
 
@@ -36,9 +31,11 @@ def run_lock(folder: Path) -> Iterator[None]:
             try:
                 yield
             except OSError as error:
-                if error.errno not in WRITE_ERRORS:
+                if isinstance(error, ConnectionError):
                     raise
-                raise _write_failed(folder, error) from error
+                reason = f"{error.strerror or error} (the last saved state is intact)"
+                step = NextStep("free disk space and resume", command="train … --resume")
+                raise TrainingError(f"cannot write the run in {folder}: {reason}", step) from error
     except LibraryBusy:
         raise TrainingError(f"another training is writing to {folder}", OTHER_FOLDER) from None
     except LibraryError as error:
@@ -49,10 +46,3 @@ def check_writable(folder: Path) -> None:
     """Fail before hours of work, not after, where the folder cannot be written to."""
     with run_lock(folder):
         pass
-
-
-def _write_failed(folder: Path, error: OSError) -> TrainingError:
-    return TrainingError(
-        f"cannot write the run in {folder}: {error.strerror or error} (the last saved state is intact)",
-        NextStep("free disk space and resume", command="train … --resume"),
-    )

@@ -29,25 +29,15 @@ NumberedBatch = tuple[Int64, Int64]
 
 
 class BatchSource(ABC):
-    """The kind of data that a session trains on: how the module is built, batches loaded and compared.
-
-    `largest` are the pairs of a full batch.
-    """
+    """The kind of data that a session trains on: how the module is built, batches loaded and compared."""
 
     module: nn.Module
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        data: TrainingData,
-        device: torch.device,
-        world: World,
-        precision: TrainingPrecision,
-        largest: int,
-    ) -> None:
+    def __init__(self, recipe: Recipe, data: TrainingData, device: torch.device, world: World) -> None:
         self.recipe, self.data, self.device, self.world = recipe, data, device, world
-        self.precision, self.largest = precision, largest
+        self.precision = TrainingPrecision(recipe.run.precision_on(device.type), device.type)
         self.loss_function: Loss = build_loss(recipe.loss)
+        self.sampler = BatchSampler(data.train, recipe.data, recipe.run, 2 * world.size)
 
     @abstractmethod
     def load(self, batches: Iterator[NumberedBatch]) -> Iterator[Any]:
@@ -81,15 +71,11 @@ class Session:
 
     def __init__(self, recipe: Recipe, data: TrainingData, device: torch.device, world: World) -> None:
         self.recipe, self.data, self.device, self.world = recipe, data, device, world
-        run = recipe.run
-        torch.manual_seed(run.seed)
-        precision = TrainingPrecision(run.precision_on(device.type), device.type)
-        self.sampler = BatchSampler(data.train, recipe.data, run, 2 * world.size)
-        largest = self.sampler.largest() // world.size * world.size
-        self.source = _batch_source(recipe)(recipe, data, device, world, precision, largest)
-        self.module = self.source.module
+        torch.manual_seed(recipe.run.seed)
+        self.source = _batch_source(recipe)(recipe, data, device, world)
+        self.module, self.sampler = self.source.module, self.source.sampler
         self.optimiser = build_optimiser(recipe.optimiser, self.module)
-        self.scaler = precision.grad_scaler()
+        self.scaler = self.source.precision.grad_scaler()
         self._stream: Iterator[Any] = iter(())
         self._next = (-1, -1)  # the epoch and step that the stream of batches is at
 

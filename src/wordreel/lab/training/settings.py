@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from wordreel.lab.training.from_dict import Range
+
+Count = Annotated[int, Range(0)]
+AtLeastOne = Annotated[int, Range(1)]
+NotNegative = Annotated[float, Range(0)]
+Above0 = Annotated[float, Range(0, above=True)]
+Share = Annotated[float, Range(0, 1)]
 Position = Literal["first", "last", "uniform"]
 
 
@@ -18,13 +25,9 @@ class LossSettings:
     kind: Literal["max-margin", "info-nce", "dual-softmax"] = "max-margin"
     margin: float = 0.2
     diagonal: bool = False
-    temperature: float = 0.05
-    prior_temperature: float = 1000.0
+    temperature: Above0 = 0.05
+    prior_temperature: Above0 = 1000.0
     same_video: Literal["leave out", "count"] = "leave out"
-
-    def __post_init__(self) -> None:
-        if self.temperature <= 0 or self.prior_temperature <= 0:
-            raise ValueError("temperatures must be above 0")
 
 
 @dataclass(frozen=True)
@@ -39,30 +42,18 @@ class OptimiserSettings:
     """
 
     kind: Literal["adam", "adamw", "radam", "ranger", "bert-adam"] = "adam"
-    lr: float = 1e-4
-    weight_decay: float = 0.0
+    lr: Above0 = 1e-4
+    weight_decay: NotNegative = 0.0
     decay_biases: bool = True
-    betas: tuple[float, float] | None = None
-    eps: float = 0.0
-    clip: float = 0.0
-    lookahead: int = 6
-    lookahead_alpha: float = 0.5
-    text_lr: float = 0.0
-    text_weight_decay: float | None = None
-    backbone_lr: float = 0.0
-    clip_each: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.lr <= 0 or self.weight_decay < 0 or self.clip < 0 or self.lookahead < 1:
-            raise ValueError("lr must be above 0, weight_decay and clip not below, lookahead at least 1")
-        if self.text_lr < 0 or self.eps < 0 or not all(0 <= beta < 1 for beta in self.betas or ()):
-            raise ValueError("text_lr and eps must not be below 0, and betas lie from 0 to below 1")
-        if self.backbone_lr < 0 or self.clip_each < 0:
-            raise ValueError("backbone_lr and clip_each must not be below 0")
-        if self.text_weight_decay is not None and self.text_weight_decay < 0:
-            raise ValueError("text_weight_decay must not be below 0")
-        if not 0 <= self.lookahead_alpha <= 1:
-            raise ValueError("lookahead_alpha lies from 0 to 1")
+    betas: tuple[Share, Share] | None = None
+    eps: NotNegative = 0.0
+    clip: NotNegative = 0.0
+    lookahead: AtLeastOne = 6
+    lookahead_alpha: Share = 0.5
+    text_lr: NotNegative = 0.0
+    text_weight_decay: NotNegative | None = None
+    backbone_lr: NotNegative = 0.0
+    clip_each: NotNegative = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,17 +61,15 @@ class ScheduleSettings:
     """`warmup` counts steps; `warmup_ratio` is a share of all steps instead."""
 
     kind: Literal["constant", "step", "exponential", "cosine", "bert-cosine"] = "step"
-    gamma: float = 0.95
-    every: int = 1  # epochs
+    gamma: Above0 = 0.95
+    every: AtLeastOne = 1  # epochs
     floor: float = 0.0
-    warmup: int = 0
-    warmup_ratio: float = 0.0
+    warmup: Count = 0
+    warmup_ratio: Share = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.warmup_ratio <= 1 or (self.warmup and self.warmup_ratio):
+        if self.warmup and self.warmup_ratio:
             raise ValueError("warmup_ratio is a share of all steps, given instead of warmup")
-        if self.every < 1 or self.warmup < 0 or not self.gamma > 0:
-            raise ValueError("every must be at least 1, warmup not below 0, gamma above 0")
 
 
 @dataclass(frozen=True)
@@ -100,18 +89,13 @@ class DataSettings:
     test: str = "test"
     words: str = ""
     rule: Literal["all", "one", "paragraph"] = "all"
-    limit: int = 0
-    val_limit: int = 0
+    limit: Count = 0
+    val_limit: Count = 0
     captions: Literal["one", "all"] = "one"
     by_source: bool = False  # every batch from one source
-    window: float = 0.0  # seconds around a caption's span that its video is cut to; 0: all of the video
-    segment_words: int = 0  # consecutive words drawn from a transcript in each step; 0: whole captions
-    until: float = 0.0  # seconds: words of a transcript that begin later are left out; 0: none are
-
-    def __post_init__(self) -> None:
-        numbers = ("limit", "val_limit", "window", "segment_words", "until")
-        if below := [name for name in numbers if getattr(self, name) < 0]:
-            raise ValueError(f"{' and '.join(below)} must not be below 0")
+    window: NotNegative = 0.0  # seconds around a caption's span that its video is cut to; 0: all of the video
+    segment_words: Count = 0  # consecutive words drawn from a transcript in each step; 0: whole captions
+    until: NotNegative = 0.0  # seconds: words of a transcript that begin later are left out; 0: none are
 
 
 @dataclass(frozen=True)
@@ -126,17 +110,11 @@ class FrameSettings:
     """
 
     position: Position = "uniform"
-    crop: float = 1.0
-    flip: float = 0.0
-    workers: int = 0
-    ahead: int = 3
-    cache_gib: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.workers < 0 or self.ahead < 1 or self.cache_gib < 0:
-            raise ValueError("ahead must be at least 1, workers and cache_gib not below 0")
-        if not 0 < self.crop <= 1 or not 0 <= self.flip <= 1:
-            raise ValueError("crop is a share above 0 and at most 1, flip a chance")
+    crop: Annotated[float, Range(0, 1, above=True)] = 1.0
+    flip: Share = 0.0
+    workers: Count = 0
+    ahead: AtLeastOne = 3
+    cache_gib: NotNegative = 0.0
 
 
 @dataclass(frozen=True)
@@ -147,28 +125,18 @@ class RunSettings:
     `precision="auto"` is bfloat16 on a GPU and float32 on a CPU.
     """
 
-    epochs: int = 100
-    batch: int = 64
-    steps: int = 0
+    epochs: Count = 100
+    batch: Annotated[int, Range(2)] = 64
+    steps: Count = 0
     drop_last: bool = False
-    seed: int = 0
+    seed: Count = 0
     select: Literal["t2v", "v2t", "both", "last"] = "t2v"
-    patience: int = 0  # epochs without a better one before training ends; 0: never
-    validate_every: int = 1  # epochs
-    expert_dropout: float = 0.0
+    patience: Count = 0  # epochs without a better one before training ends; 0: never
+    validate_every: AtLeastOne = 1  # epochs
+    expert_dropout: Share = 0.0
     precision: Literal["float32", "bfloat16", "float16", "auto"] = "float32"
     compile: bool = False
-    save_minutes: float = 5.0
-
-    def __post_init__(self) -> None:
-        if self.epochs < 0 or self.batch < 2 or self.steps < 0 or self.validate_every < 1:
-            raise ValueError(
-                "batch must be at least 2, validate_every at least 1, epochs and steps not below 0"
-            )
-        if not 0 <= self.expert_dropout < 1:
-            raise ValueError("expert_dropout is a chance below 1")
-        if self.seed < 0 or self.patience < 0 or self.save_minutes < 0:
-            raise ValueError("seed, patience and save_minutes must not be below 0")
+    save_minutes: NotNegative = 5.0
 
     def precision_on(self, device: str) -> str:
         """Return the precision on "cpu" or "cuda"."""
@@ -188,13 +156,9 @@ class TeachSettings:
 
     teachers: tuple[str, ...] = ()
     kind: Literal["huber", "l1", "l2"] = "huber"
-    delta: float = 1.0
-    weight: float = 1.0
+    delta: Above0 = 1.0
+    weight: NotNegative = 1.0
     denoise: str = ""
-
-    def __post_init__(self) -> None:
-        if self.weight < 0 or self.delta <= 0:
-            raise ValueError("weight must not be below 0, and delta above it")
 
 
 @dataclass(frozen=True)
@@ -213,9 +177,5 @@ class StartSettings:
     model: str = ""
     backbone: str = ""
     scratch: bool = False
-    frozen_layers: int = -1
+    frozen_layers: Annotated[int, Range(-1)] = -1
     checkpointing: bool = False
-
-    def __post_init__(self) -> None:
-        if self.frozen_layers < -1:
-            raise ValueError("frozen_layers is at least -1")

@@ -7,7 +7,7 @@ the captions: their similarity is the plain sum over experts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,13 +40,6 @@ class Teacher:
             return query_embeddings.vectors.flatten(1) @ video_embeddings.vectors.flatten(1).T
         return similarity(query_embeddings, video_embeddings)
 
-    def to(self, device: torch.device) -> Teacher:
-        return Teacher(
-            VideoEmbeddings(*(x.to(device) for x in self.videos)),
-            QueryEmbeddings(*(x.to(device) for x in self.queries)),
-            self.plain,
-        )
-
 
 @dataclass(frozen=True)
 class Teachers:
@@ -63,15 +56,22 @@ class Teachers:
     def select_captions(self, mask: Bool) -> Teachers:
         """Only some of the captions, `mask [captions]`."""
         some = torch.from_numpy(np.flatnonzero(mask))
-        return Teachers(
-            tuple(
-                Teacher(t.videos, QueryEmbeddings(t.queries.vectors[some], t.queries.weights[some]), t.plain)
-                for t in self.each
-            )
-        )
+        chosen = (QueryEmbeddings(*(x[some] for x in teacher.queries)) for teacher in self.each)
+        pairs = zip(self.each, chosen, strict=True)
+        return Teachers(tuple(replace(teacher, queries=queries) for teacher, queries in pairs))
 
     def to(self, device: torch.device) -> Teachers:
-        return Teachers(tuple(teacher.to(device) for teacher in self.each))
+        """Return the teachers with their embeddings on a device."""
+        return Teachers(
+            tuple(
+                Teacher(
+                    VideoEmbeddings(*(x.to(device) for x in teacher.videos)),
+                    QueryEmbeddings(*(x.to(device) for x in teacher.queries)),
+                    teacher.plain,
+                )
+                for teacher in self.each
+            )
+        )
 
 
 def from_model(folder: Path, pairs: Pairs, device: torch.device | None = None) -> Teacher:

@@ -16,7 +16,7 @@ from wordreel.lab.models.text.tokenizers import open_tokenizer
 from wordreel.lab.training.data.caption_store import encode, is_frozen
 from wordreel.lab.training.data.packed import Packed, pack
 from wordreel.lab.training.data.pairs import Pairs
-from wordreel.lab.training.data.transcripts import Transcripts, tokenize_transcripts
+from wordreel.lab.training.data.transcripts import Transcripts, split_transcripts
 from wordreel.lab.training.init_weights import text_folder
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.settings import StartSettings
@@ -101,12 +101,12 @@ def prepare(
     val_words = None if val is None else encoded(val)
     if not recipe.data.segment_words:
         return TrainingData(train, encoded(train), val, val_words, teachers, folder)
-    if source is None or is_frozen(text):
+    if source is None or is_frozen(text) or text.words == "vectors":
         raise TrainingError(
-            "data.segment_words draws other words in every step, and these captions are encoded once; "
-            "set model.text.frozen=false, or data.segment_words=0"
+            "data.segment_words draws other words in every step, and these captions are encoded once; set "
+            "model.text.words=bert and model.text.frozen=false, or data.segment_words=0"
         )
-    transcripts = tokenize_transcripts(train, source, recipe.data.until)
+    transcripts = split_transcripts(train, source, recipe.data.until)
     return TrainingData(train, transcripts, val, val_words, teachers, folder)
 
 
@@ -154,10 +154,9 @@ def check_features(pairs: Pairs) -> None:
 def check_words(words: Packed, text: TextConfig) -> None:
     """Raise unless what encodes captions is of the size that the model's text side is."""
     network = text.network
-    if text.words == "vectors" and words.values.shape[1] != text.dim:
+    if text.words == "vectors" and (dim := words.values.shape[1]) != text.dim:
         raise TrainingError(
-            f"{text.source} gives words of {words.values.shape[1]} numbers, the recipe says {text.dim}; set "
-            f"model.text.dim={words.values.shape[1]}"
+            f"{text.source} gives words of {dim} numbers, not {text.dim}; set model.text.dim={dim}"
         )
     if network is None or not len(words.values) or words.values.dtype.kind not in "iu":
         return

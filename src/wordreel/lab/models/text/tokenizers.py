@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,6 @@ def sentence(text: str, most: int = 0) -> str:
 
 
 TokenizeFunction = Callable[[Sequence[str]], list[NDArray[Any]]]
-WordPieceFunction = Callable[[Sequence[str]], tuple[list[NDArray[Any]], tuple[int, int]]]
 MAX_CHARACTERS = 20_000
 MINILM_PACKAGE = "minilm"
 BATCH = 64  # captions that MiniLM reads at once
@@ -73,18 +72,12 @@ TOKENIZER_FILES = ("tokenizer.json", "vocab.txt")
 
 @dataclass(frozen=True)
 class CaptionTokenizer:
-    """Turns captions into tokens. `fingerprint` changes whenever a token would.
-
-    Where a caption's tokens are those of its words between two marks, `pieces` gives the tokens of single
-    words, and the marks; `sentences` then says whether captions get a capital and a full stop.
-    """
+    """Turns captions into tokens. `fingerprint` changes whenever a token would."""
 
     rows: TokenizeFunction
     fingerprint: str
     most: int
     keep_stop_words: bool = True
-    pieces: WordPieceFunction | None = None
-    sentences: bool = False
 
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[Any], Bool]:
         """Return `tokens [q, t(, dim)]`, cut to `max_tokens` and padded with zeros, and `mask [q, t]`."""
@@ -124,16 +117,13 @@ def open_tokenizer(
         tokenizer.enable_truncation(text.max_tokens or 256)
         facts = store.source_hash(MINILM_PACKAGE)[:16]
         if text.words == "bert":
-            return replace(
-                _with_limits(text, partial(_ids, tokenizer), facts), pieces=partial(_pieces, tokenizer)
-            )
+            return _with_limits(text, partial(_ids, tokenizer), facts)
         return _with_limits(text, _MiniLMVectors(store, partial(_ids, tokenizer)), facts)
     if kind in ("wordpiece", "tokenizer"):
         tokenizer, facts = _tokenizer(path)
         if kind == "wordpiece":
             tokenizer, facts = _lowered(tokenizer, facts)
-            whole = _with_limits(text, lambda texts: _wordpieces(tokenizer, texts, text.max_tokens), facts)
-            return replace(whole, pieces=partial(_pieces, tokenizer), sentences=True)
+            return _with_limits(text, lambda texts: _wordpieces(tokenizer, texts, text.max_tokens), facts)
         return _with_limits(text, partial(_ids, tokenizer), facts)
     if kind == "word2vec":
         from wordreel.lab.models.text.word_vectors import read_word_vectors
@@ -227,12 +217,6 @@ def _lowered(tokenizer: Any, facts: str) -> tuple[Any, str]:
 
 def _ids(tokenizer: Any, texts: Sequence[str], **options: bool) -> list[NDArray[Any]]:
     return [np.array(one.ids, np.int64) for one in tokenizer.encode_batch(list(texts), **options)]
-
-
-def _pieces(tokenizer: Any, words: Sequence[str]) -> tuple[list[NDArray[Any]], tuple[int, int]]:
-    """Return the tokens of each word, whatever stands beside it, and the marks around a caption."""
-    before, after = tokenizer.encode("").ids
-    return _ids(tokenizer, words, add_special_tokens=False), (before, after)
 
 
 def _wordpieces(tokenizer: Any, texts: Sequence[str], most: int) -> list[NDArray[Any]]:

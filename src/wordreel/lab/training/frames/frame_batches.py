@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,6 +84,7 @@ class FrameBatches(BatchSource):
         self.captions = CaptionStore(words, torch.device("cpu"))
         self.augments = recipe.frames.crop < 1 or recipe.frames.flip > 0
         self.loader = frame_loader(data.train, recipe, device, self.augments, world.size)
+        self.encoder = VideoEncoder(recipe, device, self.precision)
         self._reset_timer()
 
     def load(self, batches: Iterator[NumberedBatch]) -> Iterator[VideoBatch]:
@@ -145,10 +145,6 @@ class FrameBatches(BatchSource):
         self._reset_timer()
         return figures
 
-    @cached_property
-    def encoder(self) -> VideoEncoder:
-        return VideoEncoder(self.recipe, self.device, self.precision)
-
     def similarities(self) -> Float32:
         val, words = self.data.val, self.data.val_words
         assert val is not None and words is not None  # noqa: S101, PT018 - the session has checked
@@ -164,8 +160,7 @@ class FrameBatches(BatchSource):
 
     def close(self) -> None:
         self.loader.close()
-        if "encoder" in self.__dict__:
-            self.encoder.close()
+        self.encoder.close()
 
 
 class VideoEncoder:

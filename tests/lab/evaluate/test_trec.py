@@ -56,8 +56,8 @@ def test_scores_keep_their_order_and_their_ties(tmp_path, kind):
     sims = np.array([[0.1, near, 1e-7, near, -3]], kind)
     write_run(tmp_path / "run", sims, ["q"], list("abcde"))
     (found,) = read_run(tmp_path / "run")
-    assert found.items == ("b", "d", "a", "c", "e")
-    assert found.scores.astype(kind).tolist() == np.sort(sims[0])[::-1].tolist()
+    assert list(found[1]) == ["b", "d", "a", "c", "e"]
+    assert np.array(list(found[1].values())).astype(kind).tolist() == np.sort(sims[0])[::-1].tolist()
     assert run_ranks([found], {"q": {"d": 1}}).tolist() == [1.5]
 
 

@@ -113,41 +113,21 @@ def _inferred(
     kind = _head_name(head)
     layers = _count_blocks(head, TIGHT_BLOCKS if kind == "tight" else BLOCKS)
     backbone = infer_clip(name, towers)
-    max_frames = MAX_FRAMES if max_frames is None else max_frames
-    max_words = min(MAX_WORDS, backbone.text.length) if max_words is None else max_words
-    if kind == "clip2video" or kind == "ts2net":
-        if mode == "released-2021":
-            raise ValueError("the mode released-2021 is CLIP4Clip's; use released or paper")
-        if kind == "clip2video":
-            centres = _row_count(head, CENTRES)
-            return Clip2VideoConfig(
-                backbone,
-                "mlp" if MATRIX in head else "attention",
-                layers,
-                centres,
-                max_frames=max_frames,
-                frame_rate=published_frame_rate(kind, centres),
-                max_words=max_words,
-                mode=mode,
-            )
-        return TS2NetConfig(
-            backbone,
-            layers,
-            len(shifted_blocks(arrays)),
-            positions=max(_row_count(head, POSITIONS), max_frames * (1 + TS2NetConfig.patches)),
-            max_frames=max_frames,
-            max_words=max_words,
-            mode=mode,
-        )
-    return Clip4ClipConfig(
-        backbone,
-        kind,
-        "3d" if PATCH_3D in towers else "2d",
-        layers or Clip4ClipConfig.layers,
-        max_frames=max_frames,
-        max_words=max_words,
-        mode=mode,
-    )
+    frames = MAX_FRAMES if max_frames is None else max_frames
+    words = min(MAX_WORDS, backbone.text.length) if max_words is None else max_words
+    limits: dict[str, Any] = {"max_frames": frames, "max_words": words, "mode": mode}
+    if kind in ("clip2video", "ts2net") and mode == "released-2021":
+        raise ValueError("the mode released-2021 is CLIP4Clip's; use released or paper")
+    if kind == "clip2video":
+        centres = _row_count(head, CENTRES)
+        difference: Literal["mlp", "attention"] = "mlp" if MATRIX in head else "attention"
+        rate = published_frame_rate(kind, centres)
+        return Clip2VideoConfig(backbone, difference, layers, centres, frame_rate=rate, **limits)
+    if kind == "ts2net":
+        positions = max(_row_count(head, POSITIONS), frames * (1 + TS2NetConfig.patches))
+        return TS2NetConfig(backbone, layers, len(shifted_blocks(arrays)), positions=positions, **limits)
+    patch: Literal["2d", "3d"] = "3d" if PATCH_3D in towers else "2d"
+    return Clip4ClipConfig(backbone, kind, patch, layers or Clip4ClipConfig.layers, **limits)
 
 
 def published_frame_rate(kind: HeadName, centres: int) -> float:

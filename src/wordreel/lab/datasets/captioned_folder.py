@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +92,7 @@ def _media(folder: Path) -> dict[str, str]:
     """Paths of the media files, by name and by name without suffix."""
     paths: dict[str, str] = {}
     for part in MEDIA_FOLDERS:
-        if (folder / part).is_dir():
-            with os.scandir(folder / part) as entries:
-                for entry in sorted(entries, key=lambda entry: entry.name):
-                    paths[entry.name] = entry.path
-                    paths.setdefault(Path(entry.name).stem, entry.path)
+        for path in sorted((folder / part).iterdir()) if (folder / part).is_dir() else ():
+            paths[path.name] = str(path)
+            paths.setdefault(path.stem, str(path))
     return paths

@@ -156,7 +156,9 @@ def evaluate_run(
         EvaluationError: A file is malformed, or no query has a right answer.
     """
     retrieved = list(read_run(run))
-    named = {item for one in retrieved for item in one.items} | {i for right in qrels.values() for i in right}
+    named = {item for _, scores in retrieved for item in scores} | {
+        i for right in qrels.values() for i in right
+    }
     protocol = "" if direction is Direction.TEXT_TO_VIDEO else "ce"
     return EvaluationRun(direction, protocol, UNKNOWN, items or len(named), run_ranks(retrieved, qrels))
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
@@ -29,16 +28,10 @@ from wordreel.util.text_files import read_lines
 
 Qrels = dict[str, dict[str, int]]  # query → item → relevance
 
+Retrieved = tuple[str, dict[str, float]]
+"""What a run retrieved for one query: the query, and item → score in the order of the file."""
+
 QRELS_HEADER = ("query-id", "corpus-id", "score")
-
-
-@dataclass(frozen=True)
-class RetrievedItems:
-    """What a run retrieved for one query: ids and `scores [items]` in the order of the file."""
-
-    query: str
-    items: tuple[str, ...]
-    scores: Float64
 
 
 @contextmanager
@@ -94,7 +87,7 @@ def write_run(
                 )
 
 
-def read_run(path: Path) -> Iterator[RetrievedItems]:
+def read_run(path: Path) -> Iterator[Retrieved]:
     """Yield the items retrieved for each query; lines of a query must be neighbours."""
     seen: set[str] = set()
     query, scores = "", dict[str, float]()
@@ -106,7 +99,7 @@ def read_run(path: Path) -> Iterator[RetrievedItems]:
             )
         if columns[0] != query:
             if scores:
-                yield _retrieved(query, scores)
+                yield query, scores
             query, scores = columns[0], {}
             if query in seen:
                 raise line_fault(
@@ -122,38 +115,30 @@ def read_run(path: Path) -> Iterator[RetrievedItems]:
         if not math.isfinite(scores[columns[2]]):
             raise line_fault(path, number, f"the score {columns[4]!r} is not a finite number")
     if scores:
-        yield _retrieved(query, scores)
-
-
-def _retrieved(query: str, scores: Mapping[str, float]) -> RetrievedItems:
-    return RetrievedItems(query, tuple(scores), np.fromiter(scores.values(), np.float64, len(scores)))
+        yield query, scores
 
 
 def run_ranks(
-    run: Iterable[RetrievedItems], qrels: Mapping[str, Mapping[str, int]], ties: Ties = "average"
+    run: Iterable[Retrieved], qrels: Mapping[str, Mapping[str, int]], ties: Ties = "average"
 ) -> Float64:
     """Return `[queries of qrels]` rank of the best right answer of each query, in their order.
 
     Infinity where none was retrieved, NaN where a query has no right answer. Queries without judgements do
     not count.
 
-    >>> first = RetrievedItems("q1", ("v1", "v2"), np.array([0.9, 0.5]))
-    >>> second = RetrievedItems("q2", ("v1",), np.array([0.4]))
-    >>> run_ranks([first, second], {"q1": {"v2": 1}, "q2": {"v2": 1}}).tolist()
+    >>> retrieved = [("q1", {"v1": 0.9, "v2": 0.5}), ("q2", {"v1": 0.4})]
+    >>> run_ranks(retrieved, {"q1": {"v2": 1}, "q2": {"v2": 1}}).tolist()
     [2.0, inf]
     """
     position = {query: number for number, query in enumerate(qrels)}
     ranks = np.array(
         [np.inf if any(value > 0 for value in right.values()) else np.nan for right in qrels.values()]
     )
-    for answer in run:
-        right = qrels.get(answer.query, {})
-        scores = [
-            score for item, score in zip(answer.items, answer.scores, strict=True) if right.get(item, 0) > 0
-        ]
-        if scores:
-            best = np.array([[max(scores)]])
-            ranks[position[answer.query]] = ranks_against(answer.scores[None], best, ties)[0]
+    for query, scores in run:
+        right = [score for item, score in scores.items() if qrels.get(query, {}).get(item, 0) > 0]
+        if right:
+            row, best = np.array([list(scores.values())]), np.array([[max(right)]])
+            ranks[position[query]] = ranks_against(row, best, ties)[0]
     return ranks
 
 

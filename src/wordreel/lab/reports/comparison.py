@@ -62,41 +62,34 @@ def check(a: SavedResult, b: SavedResult) -> None:
             "evaluate both as matrices",
             NextStep("save a library's matrix", "evaluate … --save SIMS.npy"),
         )
-    if sorted(a.queries.videos) != sorted(b.queries.videos):
-        raise EvaluationError(
-            f"{a.name} and {b.name} have different galleries: {len(a.queries.videos)} and "
-            f"{len(b.queries.videos)} videos"
-            + _only(a, _without(a.queries.videos, b.queries.videos))
-            + _only(b, _without(b.queries.videos, a.queries.videos))
-        )
-    queries_a, queries_b = _queries(a), _queries(b)
-    if sorted(queries_a) != sorted(queries_b):
-        raise EvaluationError(
-            f"{a.name} and {b.name} have different queries: {len(queries_a)} and {len(queries_b)} captions"
-            + _only(a, [f"one of {video}" for video, _ in _without(queries_a, queries_b)])
-            + _only(b, [f"one of {video}" for video, _ in _without(queries_b, queries_a)])
-        )
+    for what, unit, names_of in (("galleries", "videos", _videos), ("queries", "captions", _captions)):
+        names_a, names_b = names_of(a), names_of(b)
+        if sorted(names_a) != sorted(names_b):
+            raise EvaluationError(
+                f"{a.name} and {b.name} have different {what}: {len(names_a)} and {len(names_b)} {unit}"
+                + _only(a, names_a, names_b)
+                + _only(b, names_b, names_a)
+            )
 
 
-def _queries(saved: SavedResult) -> list[tuple[str, int]]:
-    videos = saved.queries.videos
-    return [
-        (videos[owner], key)
-        for owner, key in zip(saved.queries.owner.tolist(), saved.queries.keys.tolist(), strict=True)
-    ]
+def _videos(saved: SavedResult) -> list[tuple[str, int]]:
+    return [(video, 0) for video in saved.queries.videos]
 
 
-def _without(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+def _captions(saved: SavedResult) -> list[tuple[str, int]]:
+    queries = saved.queries
+    pairs = zip(queries.owner.tolist(), queries.keys.tolist(), strict=True)
+    return [(f"one of {queries.videos[owner]}", key) for owner, key in pairs]
+
+
+def _only(saved: SavedResult, names: Sequence[tuple[str, int]], others: Sequence[tuple[str, int]]) -> str:
+    """Name some of what only one of the two has."""
     known = set(others)
-    return [one for one in some if one not in known]
-
-
-def _only(saved: SavedResult, extra: Sequence[str]) -> str:
-    """Names some of what only one of the two has."""
+    extra = [name for name in names if name not in known]
     if not extra:
         return ""
     more = f" and {len(extra) - NAMED} more" if len(extra) > NAMED else ""
-    return f"; only in {saved.name}: {', '.join(extra[:NAMED])}{more}"
+    return f"; only in {saved.name}: {', '.join(name for name, _ in extra[:NAMED])}{more}"
 
 
 def _plain(saved: SavedResult, direction: Direction) -> int | None:

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from wordreel.errors import DatasetError, NextStep
+from wordreel.errors import DatasetError
 from wordreel.lab.datasets.annotation_files import AnnotationFolder
 from wordreel.lab.datasets.caption_rules import apply_rule
 from wordreel.lab.datasets.registry import DATASETS, read_published
@@ -25,7 +25,6 @@ from wordreel.lab.datasets.trees.published_files import PUBLISHED
 from wordreel.lab.datasets.trees.split_lists import pick_split
 from wordreel.lab.datasets.trees.tree import Tree
 from wordreel.lab.datasets.types import Item, Missing, Split
-from wordreel.types import Absent, Track
 
 MEDIA = (".mp4", ".avi", ".webm", ".mkv", ".mov", ".m4v", ".mpg", ".mpeg", ".flv", ".wmv", ".3gp")
 
@@ -60,22 +59,6 @@ class CLIP4ClipTree(Tree):
             without = "captions of videos that are in the library already"
             missing.append(Missing("video files", self.videos, without))
         return tuple(missing)
-
-    def ids(self, expert: str) -> Sequence[str]:
-        """Raise an error: there are no features."""
-        raise self._no_features()
-
-    def read(self, expert: str, item: str) -> Track | Absent:
-        """Raise an error: there are no features."""
-        raise self._no_features()
-
-    def source(self, expert: str) -> str:
-        """Raise an error: there are no features."""
-        raise self._no_features()
-
-    def _no_features(self) -> DatasetError:
-        step = NextStep("compute features from the videos", f"add {self.videos}")
-        return DatasetError(f"{self.root} holds captions but no features", step)
 
     @property
     def splits(self) -> Sequence[str]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from wordreel.errors import DatasetError, WordreelError
+from wordreel.errors import DatasetError, NextStep, WordreelError
 from wordreel.lab.datasets.trees.feature_files import FeatureFile, RowFile
 from wordreel.lab.datasets.trees.split_lists import unique_ids
 from wordreel.lab.datasets.trees.track_conversion import as_rows, as_track
@@ -43,17 +43,21 @@ class Tree(ABC):
     def missing(self) -> Sequence[Missing]:
         """Files of the published layout that are not here."""
 
-    @abstractmethod
     def ids(self, expert: str) -> Sequence[str]:
         """Return the items in an expert's file, whether their features are present or absent."""
+        raise self._no_features()
 
-    @abstractmethod
     def read(self, expert: str, item: str) -> Track | Absent:
         """Return one item's features; `Absent` where the file has NaN, an empty array or nothing."""
+        raise self._no_features()
 
-    @abstractmethod
     def source(self, expert: str) -> str:
         """Return the file of an expert's features, in one line. It is part of their fingerprint."""
+        raise self._no_features()
+
+    def _no_features(self) -> DatasetError:
+        step = NextStep("compute features from the videos", "add FOLDER")
+        return DatasetError(f"{self.root} holds captions but no features", step)
 
     @property
     @abstractmethod

@@ -110,12 +110,6 @@ class JointEmbedding(nn.Module, ABC):
     def embed_queries(self, text: TokenBatch) -> QueryEmbeddings:
         """Captions to `[q, rows, dim]` and weights `[q, rows]`."""
 
-    def fit_features(self, rows: Mapping[str, Tensor]) -> None:
-        """Set what the training set's features determine, from all rows `[n, d]` by expert.
-
-        By default nothing. Called once, before the first step of a training that starts from fresh weights.
-        """
-
     def forward(self, video: VideoFeatures, text: TokenBatch) -> tuple[VideoEmbeddings, QueryEmbeddings]:
         return self.embed_videos(video), self.embed_queries(text)
 

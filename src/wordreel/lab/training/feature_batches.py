@@ -51,8 +51,6 @@ class FeatureBatches(BatchSource):
         self.module.to(device).train()
         run = recipe.run
         self.features = FeatureStore(data.train, model, device, run.compile, run.expert_dropout)
-        if not recipe.start.model:  # a model that is fine-tuned keeps the scale it was trained on
-            self.module.fit_features(self.features.rows())
         self.texts = self._train_texts(data.train_words)
         if data.val is not None and data.val_words is not None and self.world.is_main_process:
             self.val_features = FeatureStore(data.val, model, device)

@@ -108,10 +108,6 @@ class FeatureStore:
             batch = {name: _to_device(part, self.device) for name, part in batch.items()}
         return batch
 
-    def rows(self) -> dict[str, Tensor]:
-        """Return all rows `[n, dim]` of all videos, by expert."""
-        return {name: stored.values[:-1] for name, stored in self.experts.items()}
-
     def _width(self, stored: StoredExpert, expert: ExpertConfig, videos: Tensor) -> int:
         longest = stored.longest
         if not self.fixed and videos.device.type == "cpu":

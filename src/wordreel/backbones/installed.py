@@ -38,13 +38,7 @@ from wordreel.backbones.tower import Tower
 from wordreel.backbones.transform import transform_images
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import Progress, ProgressCallback
-from wordreel.runtime.hub_download import (
-    HUB_ID,
-    HubSnapshot,
-    download_model,
-    find_model,
-    split_hub_id,
-)
+from wordreel.runtime.hub_download import HUB_ID, HubSnapshot, download_model, find_model, split_hub_id
 from wordreel.runtime.sessions import Precision
 from wordreel.runtime.store import MANIFEST, WeightStore
 from wordreel.runtime.weight_folders import (
@@ -196,11 +190,7 @@ def install(
 
 
 def _install(
-    root: Path,
-    plan: InstallPlan,
-    source: Path,
-    on_progress: ProgressCallback | None,
-    export: Exporter | None,
+    root: Path, plan: InstallPlan, source: Path, on_progress: ProgressCallback | None, export: Exporter | None
 ) -> None:
 
     stage = f"installing {plan.name}"

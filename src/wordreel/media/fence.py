@@ -270,11 +270,7 @@ def probe(path: Path) -> MediaInfo:
 
 
 def frames(
-    path: Path,
-    rate: float = 1.0,
-    short_side: int = 256,
-    start: float | None = None,
-    end: float | None = None,
+    path: Path, rate: float = 1.0, short_side: int = 256, start: float | None = None, end: float | None = None
 ) -> Frames:
     """Frames at `start + k / rate` until `end`, each the one displayed at its time.
 

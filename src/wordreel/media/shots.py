@@ -85,11 +85,7 @@ def change(descriptors: Float32) -> Float32:
 
 
 def shot_boundaries(
-    descriptors: Float32,
-    times: Float64,
-    min_seconds: float = 0.6,
-    floor: float = 0.18,
-    contrast: float = 2.5,
+    descriptors: Float32, times: Float64, min_seconds: float = 0.6, floor: float = 0.18, contrast: float = 2.5
 ) -> list[float]:
     """Return the times at which a new shot begins.
 

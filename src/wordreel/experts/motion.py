@@ -15,6 +15,7 @@ from wordreel.experts.appearance import ClassHead, class_names
 from wordreel.experts.base import Card, ExpertEntry, IncrementalExpert, fingerprint
 from wordreel.experts.preprocess import resize_crop
 from wordreel.media.types import FrameNeed, Frames
+from wordreel.runtime.mapped_arrays import map_safetensors
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Float32, Track
@@ -105,9 +106,7 @@ class MotionChunk:
 
 def recogniser(store: WeightStore) -> ClassHead:
     """Return what names the 400 actions of Kinetics in stored tracks, without the network."""
-    from safetensors.numpy import load_file
-
-    head = load_file(str(store.file(WEIGHTS, "head.safetensors")))
+    _, head = map_safetensors(store.file(WEIGHTS, "head.safetensors"))
     return ClassHead(class_names("kinetics400.txt"), head["weight"], head["bias"], _fingerprint(store))
 
 

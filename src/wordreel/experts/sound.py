@@ -11,6 +11,7 @@ import numpy as np
 from wordreel.experts.appearance import class_names
 from wordreel.experts.base import Card, ExpertEntry, fingerprint
 from wordreel.media.types import AudioNeed, Frames, Sound
+from wordreel.runtime.mapped_arrays import map_safetensors
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Float32, Float64, Labels, Track
@@ -82,10 +83,7 @@ class PlaceHead:
 
     @cached_property
     def _arrays(self) -> dict[str, Float32]:
-        from safetensors.numpy import load_file
-
-        arrays: dict[str, Float32] = load_file(str(self.file))
-        return arrays
+        return map_safetensors(self.file)[1]
 
     def labels(self, track: Track) -> Labels:
         context = track.values[around(len(track))].reshape(len(track), -1)

@@ -215,3 +215,19 @@ def test_a_bit_that_flipped_is_found(tmp_path):
     file.write_bytes(data)
     with pytest.raises(HubnessError, match="not those it was written with"):
         State.load(file)
+
+
+def test_lists_that_earlier_versions_filled_up_are_read(tmp_path):
+    import json
+
+    from safetensors.numpy import save_file
+
+    bank = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
+    state = make_method("csls", k=7).fit(bank)
+    values = state.banks["queries"].statistics["best"].arrays()["values"]
+    padded = np.pad(values, ((0, 0), (0, 3)), constant_values=-np.inf)
+    header = {"format": 2, "method": "csls", "parameters": {"k": 7}, "items": 5, "banks": {"queries": 4}}
+    save_file({"queries/best/values": padded}, tmp_path / "state", metadata={"hubness": json.dumps(header)})
+    again = State.load(tmp_path / "state")
+    assert np.array_equal(again.bias(), state.bias())
+    same(again.add(bank), state.add(bank), bank, 1e-6)

@@ -73,7 +73,7 @@ def test_a_built_index_is_opened_with_the_rows_added_since(tmp_path, items):
     assert cache.open(builder, vectors[:40], available[:40]) is None, "fewer rows than it holds"
 
 
-@pytest.mark.parametrize("harm", ["manifest", "file", "size", "content", "extra"])
+@pytest.mark.parametrize("harm", ["manifest", "version", "file", "size", "content", "extra"])
 def test_a_damaged_index_is_built_again(tmp_path, items, harm):
     vectors, available = items
     cache, builder = IndexCache(tmp_path, 0), Builder()
@@ -81,6 +81,9 @@ def test_a_damaged_index_is_built_again(tmp_path, items, harm):
     file = tmp_path / built.folder / "rows.bin"
     if harm == "manifest":
         (tmp_path / "manifest.json").write_text("[]")
+    elif harm == "version":  # an earlier one, with files of another layout
+        manifest = json.loads((tmp_path / "manifest.json").read_bytes())
+        (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "version": built.version - 1}))
     elif harm == "file":
         file.unlink()
     elif harm == "extra":

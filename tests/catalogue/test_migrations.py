@@ -5,8 +5,7 @@ import sqlite3
 import pytest
 from tests.lines import lines_with
 
-from wordreel.catalogue.connection import NAME
-from wordreel.catalogue.migrations import Migration, migrate, migrations, version
+from wordreel.catalogue.connection import NAME, Migration, migrate, migrations, version
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import LibraryError
 from wordreel.maintain.verify import verify

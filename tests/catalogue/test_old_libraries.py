@@ -12,10 +12,9 @@ from tests.digest import digest_of
 from tests.fakes import FakeFence, experts
 from tests.search.conftest import ColourModel
 
-from wordreel.catalogue import migrations as migrations_module
-from wordreel.catalogue.connection import NAME
+from wordreel.catalogue import connection as migrations_module
+from wordreel.catalogue.connection import NAME, migrations
 from wordreel.catalogue.jobs import unfinished_jobs, upload_names
-from wordreel.catalogue.migrations import migrations
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embed_library
 from wordreel.errors import LibraryError

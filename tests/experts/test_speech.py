@@ -12,7 +12,7 @@ import pytest
 
 from wordreel.experts import registry, speech
 from wordreel.experts.speech import is_speech, phrases
-from wordreel.ingest.chunks import SoundChunker
+from wordreel.ingest.expert_runner import SoundChunker
 from wordreel.media.types import Frames, Sound
 from wordreel.runtime.sessions import threads
 from wordreel.runtime.store import WeightStore

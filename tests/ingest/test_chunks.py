@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.fakes import FakeFence, write_media
 
-from wordreel.ingest.chunks import PAUSE, FrameChunker, FramePieces, SoundChunker
+from wordreel.ingest.expert_runner import PAUSE, FrameChunker, FramePieces, SoundChunker
 from wordreel.media.types import AudioNeed, FrameNeed, Frames, Sound
 
 

@@ -13,8 +13,7 @@ from wordreel.catalogue.records import FileStamp
 from wordreel.catalogue.store import LibraryStore
 from wordreel.experts.base import Expert, IncrementalExpert
 from wordreel.ingest import expert_runner
-from wordreel.ingest.chunks import FrameChunker, SoundChunker
-from wordreel.ingest.expert_runner import ExpertFailed, ExpertRunner
+from wordreel.ingest.expert_runner import ExpertFailed, ExpertRunner, FrameChunker, SoundChunker
 from wordreel.ingest.extract import Extracted, LocalExtractor, extract
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.types import Absent, Track

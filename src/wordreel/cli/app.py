@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections import UserDict
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -55,28 +55,14 @@ VERBS = {
 LABORATORY = "Laboratory (datasets, training, evaluation)"
 
 
-class Commands(MutableMapping[str, Any]):
+class Commands(UserDict[str, Any]):
     """The command of each verb, made when it is looked up."""
 
-    def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
-
     def __getitem__(self, verb: str) -> Any:
-        if verb not in self._made:
-            self._made[verb] = _command(verb, VERBS[verb])
-        return self._made[verb]
-
-    def __setitem__(self, verb: str, command: Any) -> None:
-        self._made[verb] = command
-
-    def __delitem__(self, verb: str) -> None:
-        del self._made[verb]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(VERBS)
-
-    def __len__(self) -> int:
-        return len(VERBS)
+        """Return the command of a verb; the first time, import its module."""
+        if isinstance(self.data[verb], str):
+            self.data[verb] = _command(verb, self.data[verb])
+        return self.data[verb]
 
 
 class Verbs(Group):
@@ -84,7 +70,7 @@ class Verbs(Group):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = Commands()
+        self.commands = Commands(VERBS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the verbs, those of the laboratory in a group of their own."""

@@ -15,12 +15,23 @@ MOST = 1_000  # entries of one folder that are looked at
 
 
 @dataclass(frozen=True)
-class FolderListing:
-    """One folder: the folders in it, and how many of its files look like media (`files`)."""
+class FolderEntry:
+    """A folder as it is shown."""
 
-    path: Path
-    parent: Path | None  # None at a root
-    folders: tuple[Path, ...]
+    path: str
+    name: str
+
+
+@dataclass(frozen=True)
+class FolderListing:
+    """The folders in one folder, and how many of its files look like media.
+
+    `path` is None for the list of roots, and `parent` at a root.
+    """
+
+    path: str | None
+    parent: str | None
+    folders: list[FolderEntry]
     files: int
 
 
@@ -31,7 +42,7 @@ def allowed_path(roots: Sequence[Path], library: Path, requested: str, private: 
     it is there or not: nobody learns what else the disk holds.
     """
     path = Path(os.path.realpath(os.path.expanduser(requested)))  # noqa: PTH111
-    real = [Path(os.path.realpath(root)) for root in roots]
+    real = [_real(root) for root in roots]
     allowed = any(path.is_relative_to(root) for root in real) and not path.is_relative_to(library)
     if allowed or not private:
         _check_there(path)
@@ -51,10 +62,8 @@ def _check_there(path: Path) -> None:
     except PermissionError:
         readable = False
     except (OSError, ValueError):  # missing, or a name that is too long for the file system
-        name = display_path(str(path))
-        raise Problem(
-            404, "no_folder", f"there is no folder {name}; check how it is written", "path"
-        ) from None
+        message = f"there is no folder {display_path(str(path))}; check how it is written"
+        raise Problem(404, "no_folder", message, "path") from None
     if not readable:
         name = display_path(str(path))
         raise Problem(403, "no_access", f"wordreel may not read {name}; change its permissions", "path")
@@ -76,12 +85,19 @@ def list_folder(roots: Sequence[Path], library: Path, requested: str, private: b
     except OSError:
         raise Problem(404, "no_folder", "this folder cannot be read", "path") from None
     inside = any(path != root and path.is_relative_to(root) for root in map(_real, roots))
+    shown = [
+        FolderEntry(display_path(str(folder)), display_path(folder.name))
+        for folder in sorted(folders, key=lambda folder: folder.name.casefold())
+    ]
     return FolderListing(
-        path,
-        path.parent if inside else None,
-        tuple(sorted(folders, key=lambda one: one.name.casefold())),
-        files,
+        display_path(str(path)), display_path(str(path.parent)) if inside else None, shown, files
     )
+
+
+def list_roots(roots: Sequence[Path]) -> FolderListing:
+    """Return the roots themselves."""
+    shown = [display_path(str(root)) for root in roots]
+    return FolderListing(None, None, [FolderEntry(root, root) for root in shown], 0)
 
 
 def _real(path: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import secrets
 import shutil
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import anyio.to_thread
+import anyio
 
 from wordreel.catalogue.jobs import delete_upload_name, save_upload_name
 from wordreel.catalogue.store import LibraryStore
@@ -71,8 +70,7 @@ class Uploads:
         passing = home / f"{PASSING}{secrets.token_hex(8)}"
         digest, size = hashlib.sha256(), 0
         try:
-            handle = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(handle, "wb", buffering=0) as out:
+            async with await anyio.open_file(passing, "xb") as out:
                 async for chunk in chunks:
                     digest.update(chunk)
                     size += len(chunk)
@@ -80,7 +78,7 @@ class Uploads:
                         raise too_large(MAX_MEMORY_BYTES)
                     if size // CHECK_EVERY != (size - len(chunk)) // CHECK_EVERY:
                         await anyio.to_thread.run_sync(_check_free_space, home)
-                    await anyio.to_thread.run_sync(_write, out, chunk)
+                    await out.write(chunk)
             if size == 0:
                 raise Problem(422, "empty", "the upload is empty; send the bytes of a file")
             return await anyio.to_thread.run_sync(
@@ -143,9 +141,3 @@ def _check_free_space(folder: Path) -> None:
     spare = MAX_MEMORY_BYTES if folder.is_relative_to(MEMORY) else SPARE
     if shutil.disk_usage(folder).free < spare:
         raise Problem(507, "disk_full", "the server's disk has no space left for uploads")
-
-
-def _write(out: object, chunk: bytes) -> None:
-    view = memoryview(chunk)
-    while view:
-        view = view[out.write(view) :]  # type: ignore[attr-defined]

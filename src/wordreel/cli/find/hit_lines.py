@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import typer
+from rich.cells import cell_len
 
 from wordreel.cli.console.common import clock, count_of, percent, printable
-from wordreel.cli.console.terminal import BOLD, DIM, linked, padded, styled, width_of
+from wordreel.cli.console.terminal import BOLD, DIM, linked, padded, styled
 
 if TYPE_CHECKING:
     from wordreel.search.hits import CaptionMatch, Hit, Results
@@ -74,9 +75,9 @@ def lines(hits: Sequence[Hit]) -> list[str]:
     """Rank, score, file and moment of each hit in columns, and whether only key frames are known."""
     paths = [printable(hit.path) for hit in hits]
     times = [_when(hit) for hit in hits]
-    widths = [width_of(path) for path in paths]
+    widths = [cell_len(path) for path in paths]
     path_width = max((width for width in widths if width <= WIDEST), default=0)
-    time_width = max(map(width_of, times), default=0)
+    time_width = max(map(cell_len, times), default=0)
     shown = []
     for hit, path, time in zip(hits, paths, times, strict=True):
         link = padded(path, path_width, styled(linked(str(hit.path)), BOLD))

@@ -17,7 +17,8 @@ from wordreel.catalogue.passes import Pass
 from wordreel.errors import LibraryBusy, LibraryError, WordreelError
 from wordreel.ingest.add_report import AddProgress, AddReport, merge_passes
 from wordreel.library import Library
-from wordreel.progress import Progress
+from wordreel.progress import Progress, ProgressCallback
+from wordreel.serve.display import display_path
 from wordreel.serve.jobs.queue import JobStopped, ReportProgress
 from wordreel.serve.problems import page_message
 from wordreel.workers.executor import WorkerLost
@@ -88,37 +89,39 @@ def run_job(
 ) -> dict[str, Any]:
     """Run one job and return its report. After a kill, the same request resumes it."""
     if kind in ("add", THOROUGH):
-        return _add(library, kind, request, on_progress)
+        return _add(library, kind, request, _reporter(on_progress, "embedding"))
     if kind == "use":
-        used = library.use(
-            request["model"],
-            lambda now: on_progress(
-                files_progress(now) if isinstance(now, AddProgress) else step_progress(now.stage, now)
-            ),
-            confirm_download=lambda plan: bool(request.get("download")),
-        )
+        agreed = bool(request.get("download"))
+        used = library.use(request["model"], _reporter(on_progress), confirm_download=lambda plan: agreed)
         return asdict(used)
     if kind == "embed":
-        embedded = library.embed(lambda now: on_progress(step_progress("embedding", now)))
+        embedded = library.embed(_reporter(on_progress, "embedding"))
         library.banks.update()
         return {"embedded": embedded}
     if kind == "bank":
-        return _bank(library, request, on_progress)
+        return _bank(library, request, _reporter(on_progress, "embedding"))
     if kind == "check":
-        bank_check = library.banks.check(
-            request["bank"],
-            request["captions"],
-            on_progress=lambda now: on_progress(step_progress("checking", now)),
-        )
-        return asdict(bank_check)
+        show = _reporter(on_progress, "checking")
+        return asdict(library.banks.check(request["bank"], request["captions"], on_progress=show))
     raise WordreelError(f"no job is called {kind!r}")
 
 
-def _add(library: Library, kind: str, request: dict[str, Any], on_progress: ReportProgress) -> dict[str, Any]:
-    """Run the quick pass.
+def _reporter(on_progress: ReportProgress, step: str | None = None) -> ProgressCallback:
+    """Return a callback that reports progress as JSON; `step` names what is not about files."""
 
-    The thorough one is a job of its own, unless there is nothing new to be found.
-    """
+    def report(now: Progress) -> None:
+        if isinstance(now, AddProgress):
+            on_progress(files_progress(now))
+        else:
+            on_progress({"step": step or now.stage, "done": now.done, "total": now.total})
+
+    return report
+
+
+def _add(
+    library: Library, kind: str, request: dict[str, Any], on_progress: ProgressCallback
+) -> dict[str, Any]:
+    """The quick pass; the thorough one is a job of its own, unless there is nothing new to be found."""
 
     def run(*passes: Pass) -> AddReport:
         return library.add(
@@ -126,9 +129,7 @@ def _add(library: Library, kind: str, request: dict[str, Any], on_progress: Repo
             retry_failed=bool(request.get("retry_failed")),
             within=request.get("within"),
             passes=passes,
-            on_progress=lambda now: on_progress(
-                files_progress(now) if isinstance(now, AddProgress) else step_progress("embedding", now)
-            ),
+            on_progress=on_progress,
         )
 
     report = run("thorough") if kind == THOROUGH else run("quick")
@@ -139,7 +140,7 @@ def _add(library: Library, kind: str, request: dict[str, Any], on_progress: Repo
     return add_report(report)
 
 
-def _bank(library: Library, request: dict[str, Any], on_progress: ReportProgress) -> dict[str, Any]:
+def _bank(library: Library, request: dict[str, Any], on_progress: ProgressCallback) -> dict[str, Any]:
     from wordreel.banks.sources import builtin
 
     name, source = request["name"], request["source"]
@@ -150,15 +151,8 @@ def _bank(library: Library, request: dict[str, Any], on_progress: ReportProgress
         bank = library.banks.show(name)  # killed after the bank was built and before it was embedded
         library.banks.update(name)
     else:
-        bank = library.banks.build(
-            name, texts, source_text, lambda now: on_progress(step_progress("embedding", now))
-        )
+        bank = library.banks.build(name, texts, source_text, on_progress)
     return {"name": bank.name, "size": len(bank)}
-
-
-def step_progress(step: str, now: Progress) -> dict[str, Any]:
-    """Describe the progress of a step, for clients."""
-    return {"step": step, "done": now.done, "total": now.total}
 
 
 def files_progress(now: AddProgress) -> dict[str, Any]:
@@ -174,36 +168,25 @@ def files_progress(now: AddProgress) -> dict[str, Any]:
         "seconds_left": None if now.seconds_left is None else round(now.seconds_left, 1),
         "failures": now.failures,
         "media_seconds": round(now.media_seconds, 1),
-        "current": [_name(path) for path in now.current],
+        "current": [display_path(PurePath(path).name) for path in now.current],
     }
 
 
 def add_report(report: AddReport) -> dict[str, Any]:
     """Describe what an add did, for clients."""
     failed = [*report.failed, *report.still_failed]
+    listed = ("added", "changed", "updated", "moved", "duplicates")
     return {
-        "added": len(report.added),
-        "changed": len(report.changed),
-        "updated": len(report.updated),
-        "moved": len(report.moved),
-        "duplicates": len(report.duplicates),
+        **{name: len(getattr(report, name)) for name in listed},
         "skipped": report.skipped,
         "ignored": report.ignored,
-        "failed": [{"path": _text(path), "reason": reason} for path, reason in failed[:MAX_LISTED]],
+        "failed": [{"path": display_path(path), "reason": reason} for path, reason in failed[:MAX_LISTED]],
         "failures": len(failed),
         "degenerate": [
-            {"path": _text(path), "expert": expert, "reason": what}
+            {"path": display_path(path), "expert": expert, "reason": what}
             for path, expert, what in report.degenerate[:MAX_LISTED]
         ],
         "seconds": round(report.seconds, 2),
         "media_seconds": round(report.media_seconds, 2),
         "waiting": report.waiting,
     }
-
-
-def _name(path: str) -> str:
-    return _text(PurePath(path).name)
-
-
-def _text(path: str) -> str:
-    return path.encode("utf-8", "backslashreplace").decode()

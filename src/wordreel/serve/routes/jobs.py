@@ -15,7 +15,7 @@ from starlette.responses import StreamingResponse
 
 from wordreel.catalogue.jobs import Job, upload_names
 from wordreel.serve.display import display_path
-from wordreel.serve.folders import allowed_path, list_folder
+from wordreel.serve.folders import FolderListing, allowed_path, list_folder, list_roots
 from wordreel.serve.problems import Problem, read_only
 from wordreel.serve.routes import Number, Served
 from wordreel.serve.schemas import JobModel, JobResponse, RequestModel
@@ -48,22 +48,6 @@ class FolderRequest(RequestModel):
     """A folder or file to add."""
 
     path: FolderPath = Field(examples=["~/Videos"])
-
-
-class FolderEntry(BaseModel):
-    """A folder inside another one."""
-
-    path: str
-    name: str
-
-
-class FolderResponse(BaseModel):
-    """What is inside a folder."""
-
-    path: str | None = Field(description="null for the list of roots")
-    parent: str | None = Field(description="null at a root")
-    folders: list[FolderEntry]
-    files: int = Field(description="files directly in it that look like media")
 
 
 class UploadModel(BaseModel):
@@ -109,25 +93,14 @@ def folder(
     path: Annotated[
         FolderPath | None, Query(description="one of the roots, or a folder inside of it")
     ] = None,
-) -> FolderResponse:
-    """Return the folders inside of one that may be added; without a path, the roots."""
+) -> FolderListing:
+    """The folders inside of one that may be added; without a path, the roots."""
     options = service.options
     if options.read_only:
         raise read_only()
     if path is None:
-        roots = [display_path(str(root)) for root in options.roots]
-        folders = [FolderEntry(path=root, name=root) for root in roots]
-        return FolderResponse(path=None, parent=None, folders=folders, files=0)
-    found = list_folder(options.roots, service.store.path, path, options.private)
-    return FolderResponse(
-        path=display_path(str(found.path)),
-        parent=None if found.parent is None else display_path(str(found.parent)),
-        folders=[
-            FolderEntry(path=display_path(str(inner)), name=display_path(inner.name))
-            for inner in found.folders
-        ],
-        files=found.files,
-    )
+        return list_roots(options.roots)
+    return list_folder(options.roots, service.store.path, path, options.private)
 
 
 @router.post("/api/folders", status_code=202)

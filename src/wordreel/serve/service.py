@@ -172,6 +172,7 @@ class Service:
             with self.jobs.signals.starting():  # one process at a time: each job is put once
                 self._put_unfinished()
             self.jobs.start()
+        self.loop = asyncio.get_running_loop()
         self._watching = asyncio.create_task(self._watch())
 
     def _put_unfinished(self) -> None:

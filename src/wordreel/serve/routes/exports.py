@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import IO, Annotated, Literal
@@ -15,14 +14,13 @@ from pydantic import Field
 from starlette.responses import StreamingResponse
 
 from wordreel.media.clip_file import TOLERANCE
-from wordreel.media.types import CutReport, CutRequest, CutStopped, Watch
+from wordreel.media.types import CutRequest, CutStopped, Watch
 from wordreel.search.hit_lists import FORMATS
 from wordreel.serve.display import display_name, safe_name
 from wordreel.serve.problems import Problem
-from wordreel.serve.routes import ContentPath, Served, binary, client_of
+from wordreel.serve.routes import ContentPath, Served, binary, client_of, in_pool
 from wordreel.serve.routes.search import find, pool_of
 from wordreel.serve.schemas import RequestModel, SearchRequest, Seconds
-from wordreel.serve.service import Service
 
 router = APIRouter(tags=["exports"])
 
@@ -30,7 +28,6 @@ LONGEST_CLIP = 600.0  # seconds
 LARGEST_CLIP = 2**30  # bytes
 ENDINGS = {"mp4": (".mp4", "video/mp4", "mp4"), "mkv": (".mkv", "video/x-matroska", "matroska")}
 BLOCK = 1 << 18
-LOOK_EVERY = 0.5  # seconds between two looks at whether the client still waits
 
 
 class ExportParameters(SearchRequest):
@@ -74,7 +71,8 @@ async def export(
     response_class=Response,
     responses=binary(*(media_type for _, media_type, _ in ENDINGS.values())),
 )
-async def clip(
+@in_pool("clip")
+def clip(
     content: ContentPath, parameters: Annotated[ClipParameters, Query()], service: Served, request: Request
 ) -> Response:
     """Return a moment as a file of its own.
@@ -84,33 +82,20 @@ async def clip(
     `X-Clip-Start` says where it really begins, `X-Clip-Picture` and `X-Clip-Sound` whether they were copied.
     """
     _check(parameters)
-    info = await service.pools["media"](service.info, content)
+    info, path = service.info(content), service.files.path(content)
     end = min(parameters.end, info.duration) if info.duration > parameters.start else parameters.end
     ending, kind, container = ENDINGS[parameters.format]
     wanted = CutRequest(parameters.start, end, parameters.tolerance, container, parameters.playable)
-    gone = threading.Event()
+
+    def gone() -> bool:
+        """Return whether nobody waits for the clip any more; asked between its pieces."""
+        return asyncio.run_coroutine_threadsafe(request.is_disconnected(), service.loop).result()
+
     target = tempfile.TemporaryFile(prefix="wordreel-clip-")  # noqa: SIM115 - the response closes it
-
-    def work() -> CutReport:
-        watch = Watch(LARGEST_CLIP, gone.is_set)
-        try:
-            return service.fence.cut(service.files.path(content), wanted, target.fileno(), watch)
-        except BaseException:
-            target.close()
-            raise
-
     try:
-        cutting = asyncio.ensure_future(service.pools["clip"](work))
-        while not (await asyncio.wait([cutting], timeout=LOOK_EVERY))[0]:
-            if await request.is_disconnected():
-                gone.set()
-        report = await cutting
-    except (asyncio.CancelledError, Problem):
-        gone.set()  # a cut that nobody waits for ends with its next piece
-        raise
+        report = service.fence.cut(path, wanted, target.fileno(), Watch(LARGEST_CLIP, gone))
     except CutStopped:
         raise Problem(503, "stopped", "the clip was not finished; try again") from None
-    name = await service.pools["media"](_name, service, content, parameters.start)
     headers = {
         "content-length": str(report.bytes),
         "cache-control": "private, no-store",
@@ -121,7 +106,8 @@ async def clip(
         "x-clip-sound": report.sound,
     }
     if parameters.download:
-        headers["content-disposition"] = attachment(f"{name}{ending}")
+        stem, start = PurePath(display_name(str(path), service.uploaded)).stem, int(parameters.start)
+        headers["content-disposition"] = attachment(f"{stem} {start // 60}.{start % 60:02d}{ending}")
     return StreamingResponse(_blocks(target), headers=headers, media_type=kind)
 
 
@@ -141,11 +127,6 @@ def _check(parameters: ClipParameters) -> None:
         raise Problem(
             422, "too_long", f"a clip may have {LONGEST_CLIP:g} seconds; choose a shorter moment", "end"
         )
-
-
-def _name(service: Service, content: str, start: float) -> str:
-    stem = PurePath(display_name(str(service.files.path(content)), service.uploaded)).stem
-    return f"{stem} {int(start) // 60}.{int(start) % 60:02d}"
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:

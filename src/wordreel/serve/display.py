@@ -62,7 +62,7 @@ def largest_folders(paths: Iterable[str], library: str) -> list[str]:
 
 
 def thumb_url(content: str, second: float) -> str:
-    """Return the address of a frame."""
+    """Return the address of a thumbnail."""
     return f"/api/thumb/{content}?t={second:.2f}"
 
 
@@ -79,7 +79,7 @@ def media_url(content: str) -> str:
 def hit_objects(
     searcher: Searcher, hits: Sequence[Hit], weights: Sequence[float] | None, uploaded: dict[str, str]
 ) -> list[JsonObject]:
-    """`weights` is the query's mixture of experts; None for look-alikes."""
+    """Return hits as JSON objects; `weights` is the query's mixture of experts, None for look-alikes."""
     shares = _expert_shares(searcher, [hit.content for hit in hits], weights)
     return [_hit(hit, own, uploaded) for hit, own in zip(hits, shares, strict=True)]
 
@@ -113,7 +113,7 @@ def _hit(hit: Hit, weights: dict[str, float], uploaded: dict[str, str]) -> JsonO
 
 
 def finite(value: float) -> float:
-    """JSON has no infinity."""
+    """Return a number that JSON has: 0 for infinity and NaN."""
     return value if isfinite(value) else 0.0
 
 
@@ -131,7 +131,7 @@ def _expert_shares(
 
 
 def mixture_shares(experts: Sequence[str], weights: Sequence[float]) -> dict[str, float]:
-    """Each expert's part of the sum of all `weights [experts]`; nothing where that is 0.
+    """Return each expert's part of the sum of all `weights [experts]`; nothing where that is 0.
 
     >>> mixture_shares(("appearance", "motion", "sound"), [1.0, 0.5, 0.0])
     {'appearance': 0.6667, 'motion': 0.3333, 'sound': 0.0}

@@ -36,7 +36,7 @@ class FolderListing:
 
 
 def allowed_path(roots: Sequence[Path], library: Path, requested: str, private: bool = True) -> Path:
-    """Return a path below one of the roots once all links are followed; raise a `Problem` for others.
+    """Return a path below one of the roots, all links followed; raise a `Problem` for every other.
 
     `~` is the home of the server's user. With `private`, what is outside of the roots has one answer whether
     it is there or not: nobody learns what else the disk holds.
@@ -70,7 +70,7 @@ def _check_there(path: Path) -> None:
 
 
 def list_folder(roots: Sequence[Path], library: Path, requested: str, private: bool = True) -> FolderListing:
-    """List the folders inside of one by name, without hidden ones, links and the library itself."""
+    """List the folders inside of one, by name, without hidden ones, links and the library itself."""
     path = allowed_path(roots, library, requested, private)
     folders, files = [], 0
     try:

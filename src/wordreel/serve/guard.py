@@ -47,7 +47,7 @@ class Guard:
         self.verifier = None if options.token is None else TokenVerifier(options.token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Check a request, then let the application answer it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -85,7 +85,7 @@ class Guard:
             self._metrics.request_seconds.labels(route).observe(time.perf_counter() - began)
 
     async def _check(self, scope: Scope) -> int:
-        """How large the body may be; raises a `Problem` where the request is refused."""
+        """Return how large the body may be; raise a `Problem` where the request is refused."""
         headers, path, method = Headers(scope=scope), str(scope["path"]), str(scope["method"])
         self._check_host(headers)
         self._check_origin(headers, path, method)
@@ -148,7 +148,7 @@ class Guard:
 
 
 def limited_body(receive: Receive, most: int) -> Receive:
-    """`receive`, which refuses a body of more than so many bytes while it arrives."""
+    """Return `receive` that refuses a body of more than so many bytes while it arrives."""
     size = 0
 
     async def limited() -> Message:
@@ -163,7 +163,7 @@ def limited_body(receive: Receive, most: int) -> Receive:
 
 
 def needs_login(path: str) -> bool:
-    """Return whether an address needs a login; the page's own files do not, to log in with."""
+    """Return whether a path needs a login: the page's own files do not, to have something to log in with."""
     return path not in OPEN and (path.startswith(("/api/", "/media/")) or path in ("/api", "/metrics"))
 
 
@@ -180,7 +180,7 @@ def host_name(host: str) -> str:
 
 
 def same_origin(origin: str, host: str) -> bool:
-    """Whether a page's origin is the server that it asks."""
+    """Return whether a page's origin is the server that it asks."""
     try:
         parts = urlsplit(origin)
     except ValueError:

@@ -43,7 +43,7 @@ class HubCounts:
 
 
 def best_of(videos: int) -> int:
-    """k: how many videos count as found.
+    """Return k: how many videos count as found.
 
     >>> best_of(1936), best_of(52), best_of(4)
     (10, 5, 1)

@@ -47,10 +47,7 @@ class CurrentModel:
         self.problem: WordreelError | None = None
 
     def __call__(self) -> Model:
-        """Return the library's model.
-
-        If it cannot be opened, the old one stays.
-        """
+        """Return the library's model. If it cannot be opened, the old one stays."""
         with self._lock:
             key = in_use(self._store)
             if key != self.key:
@@ -69,10 +66,10 @@ class CurrentModel:
 
 @dataclass(frozen=True, eq=False)
 class LiveState:
-    """A searcher, and what it cannot find.
+    """A searcher and what keeps it from finding everything.
 
-    Why it cannot search at all (`problem`), how many clips its model has not embedded (`missing`), and what
-    it cannot read of the others (`outdated`).
+    `problem` says why it cannot search at all, `missing` how many clips its model has not embedded, and
+    `outdated` what it cannot read of the others.
     """
 
     searcher: Searcher
@@ -99,7 +96,7 @@ class LiveState:
 
 
 class LiveSearcher:
-    """Holds the state of now.
+    """The state of now.
 
     `current_model` returns the model that the library uses at the moment, and `index_server` the vector
     server that searches it, if any.
@@ -164,7 +161,7 @@ class LiveSearcher:
         return None
 
     def not_embedded(self, searcher: Searcher, missing: int) -> Problem:
-        """Which clips a search cannot return yet, and what to do about it."""
+        """Say which clips a search cannot return yet, and what to do about it."""
         what = f"{missing} of {missing + len(searcher)}" if len(searcher) else f"all {missing}"
         message = f"{what} moments are not yet prepared for the model {searcher.model.name!r}"
         if self._read_only:
@@ -195,7 +192,7 @@ class Follower:
         self._thread.join()
 
     def check(self) -> bool:
-        """Follow what is published if it is new; whether it was."""
+        """Follow what is published if it is new; return whether it was."""
         generation = published_generation(parse_published(self._address))
         if generation == self._seen:
             return False

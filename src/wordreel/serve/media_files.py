@@ -70,7 +70,7 @@ class VerifiedFiles:
         raise _changed() if changed else _gone()
 
     def open(self, content: str) -> tuple[Path, OpenFile]:
-        """Open the file: what happens to its name from now on does not matter."""
+        """Return the file, held open: what happens to its name from now on does not matter."""
         path = self.path(content)
         try:
             opened = open_media(path, Limits())
@@ -162,7 +162,7 @@ class MediaResponse(FileResponse):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the file, or only that it is unchanged."""
+        """Send the file, or 304 to a client that has it."""
         try:
             if Headers(scope=scope).get("if-none-match") == self.headers["etag"]:
                 await NotModifiedResponse(self.headers)(scope, receive, send)

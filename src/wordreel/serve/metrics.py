@@ -51,7 +51,7 @@ class Metrics:
         self.items = self._gauge("wordreel_items", "Clips and videos in the index.")
 
     def text(self, jobs_waiting: int, items: int) -> bytes:
-        """All metrics in the text format."""
+        """Return all metrics in the text format."""
         self.jobs_waiting.set(jobs_waiting)
         self.items.set(items)
         if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:

@@ -30,7 +30,7 @@ class Options:
 
     @property
     def loopback(self) -> bool:
-        """Return whether the server listens on this machine only."""
+        """Whether only this machine can reach the server."""
         return is_loopback(self.host)
 
     @property
@@ -39,7 +39,7 @@ class Options:
         return self.token is not None or not self.loopback
 
     def known_host(self, name: str) -> bool:
-        """Whether a request for this host is meant for this server.
+        """Return whether a request for this host is meant for this server.
 
         A page of another site can make its own name point here, but not an address or our names.
         """
@@ -51,7 +51,7 @@ class Options:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
+    """Return whether only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("10.0.0.2")
     (True, True, False, False)
@@ -65,7 +65,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_address(name: str) -> bool:
-    """Return whether a host is an IP address."""
+    """Return whether a name is an IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -25,7 +25,7 @@ class PageFiles(StaticFiles):
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return a file of the page; other addresses get the page, which says that there is nothing."""
+        """Return a file of the page; a browser at any other address gets the page, which says so."""
         try:
             return await super().get_response(path, scope)
         except HTTPException as error:
@@ -44,7 +44,7 @@ class PageFiles(StaticFiles):
         scope: Scope,
         status_code: int = 200,
     ) -> Response:
-        """Return a file of the page with its headers."""
+        """Return a file with its ETag, or 304 to a browser that has it."""
         path = Path(full_path)
         tag = _etag(path, stat_result.st_size, stat_result.st_mtime_ns)
         response = FileResponse(

@@ -46,17 +46,20 @@ class Decoder(Protocol):
     """The part of `wordreel.media.Fence` that pictures need."""
 
     def run(self, path: Path, request: StreamRequest) -> Iterator[Window]:
-        """Yield what is decoded, window by window."""
+        """Decode windows of a file."""
+        ...
 
 
 class FaceExpert(Protocol):
     """The part of the faces expert that crops need."""
 
     def detect(self, image: Image) -> DetectedFaces:
-        """Find faces in a picture."""
+        """Find the faces of a picture."""
+        ...
 
     def embed(self, faces: Image) -> Float32:
-        """Return a vector for each face."""
+        """Return the vectors of aligned faces."""
+        ...
 
 
 class Thumbnails:
@@ -97,10 +100,7 @@ class DiskCache:
         self._bytes = max_bytes  # not measured yet: the first write does
 
     def get(self, key: str, make: Callable[[], bytes]) -> bytes:
-        """Return the bytes under a key, from the folder or computed now.
-
-        Errors of `make` are not cached.
-        """
+        """Return the bytes under a key, from the folder or computed now; errors of `make` are not cached."""
         digest = hashlib.sha256(key.encode()).hexdigest()
         path = self.folder / digest[:2] / digest[2:]
         with suppress(OSError):
@@ -112,7 +112,7 @@ class DiskCache:
         return content
 
     def _write(self, path: Path, data: bytes) -> None:
-        """Write a file if possible: a full or read-only disk costs speed, not the answer."""
+        """Write a file; a full or read-only disk costs speed, not the answer."""
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             passing = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
@@ -145,7 +145,7 @@ class FaceCrops:
         self._crops = LRUCache[int, bytes](CACHED_FACES)
 
     def crop(self, number: int, path: Path, start: float, end: float, vector: Float32) -> bytes:
-        """Return the face with this vector in the middle of a look."""
+        """Return a JPEG of the face with this vector in the middle of a look."""
         crop = self._crops.get(number)
         if crop is None:
             second = start + (end - start) // 2
@@ -185,7 +185,7 @@ def around(frame: Image, box: Float64) -> Image:
 def decode_frames(
     fence: Decoder, path: Path, start: float, end: float, count: int, side: int
 ) -> Sequence[Image]:
-    """So many frames of some seconds of a file, evenly spaced, or fewer."""
+    """Return so many frames of some seconds of a file, evenly spaced, or fewer."""
     rate = count / (end - start)
     request = StreamRequest((FrameNeed(min(rate, 1000.0), side),), max(0.2, end - start), start, end)
     images: list[Image] = []
@@ -206,7 +206,7 @@ def decode_frames(
 
 
 def jpeg(image: Image) -> bytes:
-    """`image [height, width, 3]` RGB as JPEG."""
+    """Return `image [height, width, 3]` RGB as JPEG."""
     import cv2
 
     done, packed = cv2.imencode(".jpg", image[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
@@ -216,7 +216,7 @@ def jpeg(image: Image) -> bytes:
 
 
 def webp(images: Sequence[Image]) -> bytes:
-    """Frames as an animated WebP; one frame, or a codec without animations, gives a still one."""
+    """Return frames as an animated WebP; one frame, or a codec without animations, gives a still one."""
     import cv2
 
     quality = [cv2.IMWRITE_WEBP_QUALITY, WEBP_QUALITY]
@@ -235,5 +235,5 @@ def webp(images: Sequence[Image]) -> bytes:
 
 
 def _rounded(second: float) -> float:
-    """Neighbouring moments share their picture."""
+    """Round a second: neighbouring moments share their picture."""
     return round(second / PRECISION) * PRECISION

@@ -54,10 +54,7 @@ class Problem(FastHTTPException):
         super().__init__(status, self.message, dict(headers or {}))
 
     def response(self) -> Response:
-        """Return the response of an error.
-
-        Only ASCII: a message may quote what no encoding can hold.
-        """
+        """Return the response. Only ASCII: a message may quote what no encoding can hold."""
         step = asdict(self.next_step) if self.next_step else None
         error = {"code": self.code, "message": self.message, "field": self.field, "next_step": step}
         body = json.dumps({"error": error})
@@ -65,7 +62,12 @@ class Problem(FastHTTPException):
 
 
 def with_next_step(message: str, next_step: NextStep | None) -> str:
-    """Append the next step to a message."""
+    """Return a message that ends with what to do.
+
+    >>> step = NextStep("build one", page="Settings → Ranking")
+    >>> with_next_step("a minimum confidence needs a query bank", step)
+    'a minimum confidence needs a query bank; build one in Settings → Ranking'
+    """
     return f"{message}; {next_step.for_page()}" if next_step else message
 
 
@@ -101,7 +103,7 @@ INTERNAL = "something unexpected went wrong; try again, the server's log has the
 
 
 def invalid_text(field: str | None, error: Mapping[str, Any]) -> str:
-    """Return what is wrong with a field, without the words of the validator: no patterns, no types.
+    """Say what is wrong with a field, without the words of the validator: no patterns, no types.
 
     >>> invalid_text("limit", {"type": "less_than_equal", "ctx": {"le": 200}})
     '“limit” must be at most 200'
@@ -136,7 +138,7 @@ def problem_of(error: WordreelError) -> Problem:
 
 
 def read_only() -> Problem:
-    """Return the answer to a change of a read-only server."""
+    """Return the answer to a change on a read-only server."""
     return Problem(
         403,
         "read_only",
@@ -145,7 +147,7 @@ def read_only() -> Problem:
 
 
 def too_large(most: int) -> Problem:
-    """Return the answer to a body of more than `most` bytes."""
+    """Return the answer to a body of more than so many bytes."""
     message = f"at most {most / 2**20:g} MiB may be sent at once"
     return Problem(413, "too_large", message, headers={"connection": "close"})
 

@@ -20,7 +20,7 @@ CONTENT = r"^[0-9A-Za-z_-]{1,128}$"  # the hash of a file's bytes, or what names
 
 
 def _moment(value: datetime) -> datetime:
-    """Read a time: one without a zone is the server's; one that no calendar here can hold is refused."""
+    """Return a time with a zone, the server's by default; refuse one that no calendar can hold."""
     try:
         return value.astimezone(UTC)
     except (OverflowError, ValueError, OSError):
@@ -54,7 +54,7 @@ class RequestModel(BaseModel):
 
 
 class SpanModel(BaseModel):
-    """A stretch of a video in seconds."""
+    """Seconds of a video."""
 
     start: float
     end: float
@@ -99,7 +99,7 @@ class TimingModel(BaseModel):
 
 
 class SearchResponse(BaseModel):
-    """The answer to a search."""
+    """The hits of a search."""
 
     query: dict[str, Any]
     norm: str
@@ -120,7 +120,7 @@ class NextStepModel(BaseModel):
 
 
 class ErrorModel(BaseModel):
-    """An error, with what to do next."""
+    """What went wrong."""
 
     code: str = Field(examples=["not_found"])
     message: str = Field(examples=["there is no such file in the library"])
@@ -135,7 +135,7 @@ class ErrorResponse(BaseModel):
 
 
 class JobModel(BaseModel):
-    """A job: adding, embedding, checking."""
+    """A job."""
 
     id: int
     kind: Literal["add", "thorough", "embed", "bank", "check", "use"]
@@ -150,7 +150,7 @@ class JobModel(BaseModel):
 
     @classmethod
     def of(cls, job: Job) -> JobModel:
-        """Describe a job."""
+        """Return a job as it goes over the wire."""
         return cls(**vars(job))
 
 
@@ -161,12 +161,12 @@ class JobResponse(BaseModel):
 
     @classmethod
     def of(cls, job: Job) -> JobResponse:
-        """Answer with a job."""
+        """Return a job as it goes over the wire."""
         return cls(job=JobModel.of(job))
 
 
 class OkResponse(BaseModel):
-    """A change was made."""
+    """It is done."""
 
     ok: bool = True
 
@@ -207,7 +207,7 @@ def _limits(about: QueryField) -> dict[str, Any]:
 if TYPE_CHECKING:
 
     class SearchRequest(RequestModel):
-        """What a search asks."""
+        """What to look for."""
 
         image: str | None
 

@@ -22,7 +22,7 @@ LOOK_EVERY = 0.1  # seconds
 
 
 def make_scratch() -> TemporaryDirectory[str]:
-    """Return a new folder, in memory where the system has such a file system."""
+    """Make a folder, in memory where the system has such a file system."""
     return TemporaryDirectory(prefix="wordreel-", dir=MEMORY if MEMORY.is_dir() else None)
 
 
@@ -38,12 +38,12 @@ class JobSignals:
 
     @property
     def paused(self) -> bool:
-        """Return whether jobs pause."""
+        """Whether jobs are paused."""
         return self._pause.exists()
 
     @paused.setter
     def paused(self, paused: bool) -> None:
-        """Pause jobs, or resume them."""
+        """Whether jobs are paused."""
         if paused:
             self._pause.touch()
         else:
@@ -51,7 +51,7 @@ class JobSignals:
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """One process at a time."""
+        """Let one process in at a time."""
         with self._start.open() as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             yield

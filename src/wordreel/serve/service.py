@@ -62,7 +62,7 @@ class BoundedExecutor:
         self._timeout, self._calls = timeout, 0
 
     async def __call__(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` in a thread; a `Problem` where too many wait or it takes too long."""
+        """Run `work` in a thread; raise a `Problem` where too many wait or it takes too long."""
         if self._calls >= MAX_WAITING:
             raise Problem(
                 503, "too_busy", "too many requests at once; try again", headers={"retry-after": "1"}
@@ -84,7 +84,7 @@ class BoundedExecutor:
             self._calls -= 1
 
     def close(self) -> None:
-        """Start nothing more, and wait for nothing."""
+        """End the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -138,7 +138,7 @@ class Service:
         self._job_seen: int | None = None  # the latest job that ended
 
     def metrics_text(self) -> bytes:
-        """All metrics, of every process of the server."""
+        """Return all metrics, of every process of the server."""
         return self.metrics.text(self.jobs.waiting(), len(self.live.now.searcher))
 
     @property
@@ -147,14 +147,14 @@ class Service:
         return self.live.now.searcher.model
 
     def video(self, content: str) -> Video:
-        """Return a video of the library with its paths; raise a `Problem` where there is none."""
+        """Return a video of the library with its paths; raise a `Problem` where there is none (any more)."""
         video = self.store.video(content)
         if video is None or not video.paths:
             raise unknown_file()
         return video
 
     def info(self, content: str) -> MediaInfo:
-        """Return what a file is; raise a `Problem` where the library does not know it."""
+        """Return what a file is; raise a `Problem` where the library does not know it (any more)."""
         info = self.store.info(content)
         if info is None:
             raise unknown_file()
@@ -184,7 +184,7 @@ class Service:
             self.jobs.put(THOROUGH, "A closer look at files added before", {"paths": []})
 
     def search_problem(self) -> str | None:
-        """Why searches find nothing, or not every video; None where they find every video."""
+        """Say why searches find nothing, or not every video; None where they find every video."""
         now = self.live.now
         if now.problem is not None:
             return now.problem.message if isinstance(now.problem, Problem) else page_message(now.problem)
@@ -195,7 +195,7 @@ class Service:
         return self.live.not_embedded(now.searcher, now.missing).message if now.missing else None
 
     async def stop(self) -> None:
-        """Stop watching the library and running jobs."""
+        """Stop the running job and end everything."""
         if self._watching is not None:
             self._watching.cancel()
             with suppress(asyncio.CancelledError):
@@ -245,7 +245,7 @@ class Service:
 
 
 def cached_tracks(load: Callable[[str], Track], max_bytes: int = TRACK_BYTES) -> Callable[[str], Track]:
-    """`load` with a cache. Tracks are named by the hash of their bytes, so a cached one never goes stale."""
+    """Return `load` with a cache. Tracks are named by their hash, so a cached one never goes stale."""
     cached = LRUCache[str, Track](max_bytes, lambda track: track.values.nbytes)
 
     def load_cached(digest: str) -> Track:
@@ -259,5 +259,5 @@ def cached_tracks(load: Callable[[str], Track], max_bytes: int = TRACK_BYTES) ->
 
 
 def unknown_file() -> Problem:
-    """Return the answer for a file that the library does not have."""
+    """Return the answer about a file that the library does not have."""
     return Problem(404, "not_found", "there is no such file in the library (any more)")

@@ -21,12 +21,12 @@ SESSION_SECONDS = 30 * 86400.0
 
 
 def new_token() -> str:
-    """256 random bits that can be typed."""
+    """Return 256 random bits that can be typed."""
     return secrets.token_urlsafe(32)
 
 
 def hash_token(token: str, salt: bytes | None = None) -> str:
-    """`scrypt$salt$hash`, both in hex."""
+    """Return `scrypt$salt$hash`, both in hex."""
     salt = salt or secrets.token_bytes(16)
     return f"scrypt${salt.hex()}${_scrypt(token, salt).hex()}"
 
@@ -57,11 +57,11 @@ class TokenVerifier:
         self._lock = threading.Lock()
 
     def is_cached(self, token: str) -> bool:
-        """Whether it is the token that was verified before; costs next to nothing."""
+        """Return whether it is the token that was verified before; this costs next to nothing."""
         return self._cached is not None and hmac.compare_digest(self._fast(token), self._cached)
 
     def verify(self, token: str) -> bool:
-        """Whether it is the token."""
+        """Return whether it is the token."""
         if self.is_cached(token):
             return True
         with self._lock:  # one at a time: guessing must not take all the memory
@@ -75,10 +75,7 @@ class TokenVerifier:
 
 
 def load_token_hash(store: LibraryStore, file: Path | None) -> str | None:
-    """Return the hash of the token; None where the library has none.
-
-    A token file that is named must be there.
-    """
+    """Return the hash of the token; None where there is none. A token file that is named must exist."""
     if file is None:
         return store.setting(SETTING)
     try:
@@ -139,10 +136,7 @@ class Sessions:
         return cookie
 
     def valid(self, cookie: str) -> bool:
-        """Return whether a cookie is valid.
-
-        Looking a hash up tells nothing about the cookie through the time it takes.
-        """
+        """Return whether a session is open. The time that looking up a hash takes tells nothing."""
         try:
             opened = self._file(cookie).stat().st_mtime
         except FileNotFoundError:
@@ -150,7 +144,7 @@ class Sessions:
         return self._now() - opened < SESSION_SECONDS
 
     def close(self, cookie: str) -> None:
-        """End a session."""
+        """End the session of a cookie."""
         self._file(cookie).unlink(missing_ok=True)
 
     def _file(self, cookie: str) -> Path:

@@ -37,7 +37,8 @@ class Prober(Protocol):
     """The part of `wordreel.media.Fence` that uploads need."""
 
     def probe(self, path: Path) -> MediaInfo:
-        """Return a file's kind, size and codecs."""
+        """Return what a file is; raise where it is no media."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Uploads:
     """`<library>/uploads/<sha256>` for files to add, `<library>/cache/asked/<sha256>` for queries."""
 
     def __init__(self, store: LibraryStore, fence: Prober, scratch: Path | None = None) -> None:
-        """Store uploads in the library; a read-only server gives the folder for queries."""
+        """Take the folder for queries from a read-only server, which writes nothing to the library."""
         self._store, self._fence, self._read_only = store, fence, scratch is not None
         self.folder = store.path / FOLDER
         self.queries = (scratch or store.cache) / QUERIES
@@ -88,7 +89,7 @@ class Uploads:
             passing.unlink(missing_ok=True)
 
     def find(self, content: str) -> Path:
-        """Return an upload by its id; raise a `Problem` where there is none."""
+        """Return an upload by its id; raise a `Problem` where there is none (any more)."""
         if re.fullmatch("[0-9a-f]{64}", content):
             for home in (self.queries, self.folder):
                 if (home / content).is_file():

@@ -39,7 +39,8 @@ class JobRunner(Protocol):
     def __call__(
         self, kind: str, request: dict[str, Any], on_progress: ReportProgress, stop: threading.Event
     ) -> dict[str, Any]:
-        """Run a job until it ends or `stop` is set."""
+        """Run a job; `JobStopped` where `stop` ended it."""
+        ...
 
 
 class JobStopped(Exception):
@@ -81,7 +82,7 @@ class JobQueue:
             self._thread.join(15.0)
 
     def put(self, kind: str, title: str, request: dict[str, Any]) -> Job:
-        """Queue a job; raise a `Problem` where too many wait."""
+        """Append a job to the queue; raise a `Problem` where too many wait."""
         with self._wake:
             if self.waiting() >= MAX_WAITING:
                 raise Problem(
@@ -113,7 +114,7 @@ class JobQueue:
         return job
 
     def latest(self) -> list[Job]:
-        """Newest first."""
+        """Return the latest jobs, newest first."""
         return table.latest_jobs(self._store)
 
     def cancel(self, number: int) -> Job:
@@ -137,7 +138,7 @@ class JobQueue:
             self._wake.notify_all()
 
     def waiting(self) -> int:
-        """How many jobs wait or run."""
+        """Return how many jobs wait or run."""
         return len(table.unfinished_jobs(self._store))
 
     def running(self) -> Job | None:

@@ -40,7 +40,7 @@ class JobProcess:
     def __call__(
         self, kind: str, request: dict[str, Any], on_progress: ReportProgress, stop: threading.Event
     ) -> dict[str, Any]:
-        """Run a job in the process, which starts again if it has died."""
+        """Run a job to its end, and again while the library is busy."""
         while not stop.is_set():
             try:
                 return self._run_once(kind, request, on_progress, stop)
@@ -121,7 +121,7 @@ def _reporter(on_progress: ReportProgress, step: str | None = None) -> ProgressC
 def _add(
     library: Library, kind: str, request: dict[str, Any], on_progress: ProgressCallback
 ) -> dict[str, Any]:
-    """The quick pass; the thorough one is a job of its own, unless there is nothing new to be found."""
+    """Run the quick pass; the thorough one is a job of its own, unless there is nothing new to find."""
 
     def run(*passes: Pass) -> AddReport:
         return library.add(
@@ -156,7 +156,7 @@ def _bank(library: Library, request: dict[str, Any], on_progress: ProgressCallba
 
 
 def files_progress(now: AddProgress) -> dict[str, Any]:
-    """Describe the progress of an add, for clients."""
+    """Return the progress over files as JSON."""
     return {
         "step": "files",
         "analysis": now.analysis,
@@ -173,7 +173,7 @@ def files_progress(now: AddProgress) -> dict[str, Any]:
 
 
 def add_report(report: AddReport) -> dict[str, Any]:
-    """Describe what an add did, for clients."""
+    """Return what an add did as JSON: mostly numbers."""
     failed = [*report.failed, *report.still_failed]
     listed = ("added", "changed", "updated", "moved", "duplicates")
     return {

@@ -45,7 +45,7 @@ def in_pool(name: str) -> Callable[[Callable[P, T]], Callable[P, Awaitable[T]]]:
 
 
 def client_of(request: Request) -> str:
-    """Who asks, for the query log."""
+    """Return who asks, for the query log."""
     return str(request.scope.get("state", {}).get("client", "local"))
 
 

@@ -28,7 +28,7 @@ WORSE = "this ranking finds the same files even more often than similarity alone
 
 
 class BankCheckModel(BaseModel):
-    """The last check of a bank."""
+    """What the last check of a bank said."""
 
     passed: bool
     verdict: str
@@ -45,13 +45,13 @@ class BankModel(BankRow):
 
 
 class BanksResponse(BaseModel):
-    """The banks of the library."""
+    """Every bank."""
 
     banks: list[BankModel]
 
 
 class TextsSource(RequestModel):
-    """Queries that are sent."""
+    """Queries of your own."""
 
     texts: list[Sentence] = Field(min_length=1, max_length=100_000)
 
@@ -72,14 +72,14 @@ class BankCheckRequest(RequestModel):
 
 
 class SettingsModel(RequestModel):
-    """Whether and where queries are logged."""
+    """Whether queries are logged, and into which bank."""
 
     log_queries: bool = False
     log_bank: ShortText = "asked"
 
 
 class HubnessMeasures(BaseModel):
-    """How unevenly videos are found."""
+    """Measures of how unevenly files are found."""
 
     skewness: float
     robin_hood: float
@@ -91,7 +91,7 @@ class HubnessMeasures(BaseModel):
 
 
 class HubModel(BaseModel):
-    """A video that is found often."""
+    """A file that is found often, before and after a normalisation."""
 
     content: str
     kind: str
@@ -102,7 +102,7 @@ class HubModel(BaseModel):
 
 
 class HubnessResponse(BaseModel):
-    """How often videos are found, before and after normalisation."""
+    """How often files are found, before and after a normalisation."""
 
     bank: str
     queries: int
@@ -118,7 +118,7 @@ class HubnessResponse(BaseModel):
 
 @router.get("/api/banks")
 def banks(service: Served) -> BanksResponse:
-    """Every bank, and what its last check with the library's model said."""
+    """List the banks, and what the last check with the library's model said."""
     return BanksResponse(banks=listed(service))
 
 
@@ -151,7 +151,7 @@ def forget(name: Named, service: Served) -> OkResponse:
 
 @router.get("/api/settings")
 def settings(service: Served) -> SettingsModel:
-    """Whether queries are put into a bank, and into which."""
+    """Tell whether queries are put into a bank, and into which."""
     return SettingsModel(log_queries=service.query_log.on, log_bank=service.query_log.bank)
 
 
@@ -170,7 +170,7 @@ def hubness(
     bank: Annotated[ShortText | None, Query()] = None,
     norm: Annotated[NormName, Query()] = "dis",
 ) -> HubnessResponse:
-    """How often videos are among the best of a bank's queries, before and after a normalisation."""
+    """Count how often videos are among the best of a bank's queries, before and after a normalisation."""
     state = service.live.now
     largest = largest_bank(service)
     if largest is None or not len(state.searcher):

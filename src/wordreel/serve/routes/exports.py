@@ -55,10 +55,7 @@ class ClipParameters(RequestModel):
 async def export(
     parameters: Annotated[ExportParameters, Query()], service: Served, request: Request
 ) -> Response:
-    """Return the hits of a search as a list for a spreadsheet, an editor or a player.
-
-    Paths are the server's.
-    """
+    """Save the hits of a search as a list for a spreadsheet, an editor or a player."""
     form = FORMATS[parameters.format]
     hits = await service.pools[pool_of(parameters)](find, service, parameters, client_of(request))
     content = await service.pools["search"](service.library.export_hits, hits, parameters.format)
@@ -75,9 +72,7 @@ async def export(
 def clip(
     content: ContentPath, parameters: Annotated[ClipParameters, Query()], service: Served, request: Request
 ) -> Response:
-    """Return a moment as a file of its own.
-
-    Nothing is encoded if a key frame is near enough.
+    """Save a moment as a file of its own. Nothing is encoded if a key frame is near enough.
 
     `X-Clip-Start` says where it really begins, `X-Clip-Picture` and `X-Clip-Sound` whether they were copied.
     """

@@ -45,7 +45,7 @@ FolderPath = Annotated[str, Field(max_length=4096), AfterValidator(_whole_path)]
 
 
 class FolderRequest(RequestModel):
-    """A folder or file to add."""
+    """A folder to add."""
 
     path: FolderPath = Field(examples=["~/Videos"])
 
@@ -61,14 +61,14 @@ class UploadModel(BaseModel):
 
 
 class UploadResponse(BaseModel):
-    """Uploaded files, and the job that adds them."""
+    """An uploaded file, and the job that adds it."""
 
     upload: UploadModel
     job: JobModel | None
 
 
 class JobsResponse(BaseModel):
-    """Jobs, the latest first."""
+    """The latest jobs."""
 
     jobs: list[JobModel]
     paused: bool = Field(description="no job runs until they are resumed")
@@ -94,7 +94,7 @@ def folder(
         FolderPath | None, Query(description="one of the roots, or a folder inside of it")
     ] = None,
 ) -> FolderListing:
-    """The folders inside of one that may be added; without a path, the roots."""
+    """List the folders inside of one that may be added; without a path, the roots."""
     options = service.options
     if options.read_only:
         raise read_only()
@@ -157,7 +157,7 @@ async def _chunks(file: UploadFile) -> AsyncIterator[bytes]:
 
 @router.get("/api/jobs")
 def jobs(service: Served) -> JobsResponse:
-    """Return the latest jobs, newest first."""
+    """List the latest jobs, newest first."""
     latest = [JobModel.of(job) for job in service.jobs.latest()]
     return JobsResponse(jobs=latest, paused=service.jobs.signals.paused)
 
@@ -171,7 +171,7 @@ def pause(body: PauseRequest, service: Served) -> JobsResponse:
 
 @router.get("/api/jobs/{number}")
 def job(number: Number, service: Served) -> JobResponse:
-    """One job as it is now."""
+    """Return one job as it is now."""
     return JobResponse.of(service.jobs.get(number))
 
 
@@ -187,7 +187,7 @@ def cancel(number: Number, service: Served) -> JobResponse:
     responses={200: {"content": {"text/event-stream": {"schema": JobEvent.model_json_schema()}}}},
 )
 async def events(number: Number, service: Served) -> Response:
-    """Return the job as server-sent events: `progress` whenever it moves, `done` at the end."""
+    """Send the job as server-sent events: `progress` whenever it moves, `done` at the end."""
     first = await asyncio.to_thread(service.jobs.get, number)
     if service.listeners >= MAX_LISTENERS:
         raise Problem(429, "too_many_requests", "too many are watching; reload the page later")

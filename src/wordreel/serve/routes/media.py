@@ -65,7 +65,7 @@ def preview(
 )
 @in_pool("media")
 def media(content: ContentPath, service: Served) -> Response:
-    """Return the file itself; one range of bytes at a time."""
+    """Return the file itself, whole or in ranges of bytes."""
     info = service.info(content)
     path, file = service.files.open(content)
     return MediaResponse(file, info, content, display_name(str(path), service.uploaded))

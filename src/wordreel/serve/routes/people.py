@@ -20,7 +20,7 @@ LEAST = 2  # moments in which a person without a name is seen
 
 
 class PersonModel(BaseModel):
-    """A person who is seen in the library."""
+    """A person, and how often they are seen."""
 
     id: int
     name: str = Field(description="empty until the owner gives one")
@@ -31,7 +31,7 @@ class PersonModel(BaseModel):
 
 
 class PeopleResponse(BaseModel):
-    """Whether people are on, and who is seen."""
+    """Whether people are on, and everybody."""
 
     on: bool
     people: list[PersonModel]
@@ -44,19 +44,19 @@ class PeopleRequest(RequestModel):
 
 
 class NameRequest(RequestModel):
-    """A name for a person."""
+    """The name of a person."""
 
     name: str = Field(max_length=LONGEST_NAME, description="empty: take the name away")
 
 
 class MergeRequest(RequestModel):
-    """People who are the same as another."""
+    """People to merge into one."""
 
     others: Numbers = Field(description="people who are the same person")
 
 
 class SplitRequest(RequestModel):
-    """Looks that are somebody else."""
+    """Looks to split off."""
 
     faces: Numbers = Field(description="looks at somebody else")
 
@@ -79,7 +79,7 @@ class FacesResponse(BaseModel):
 
 
 class SplitResponse(BaseModel):
-    """The person that was split off."""
+    """What a split made."""
 
     id: int = Field(description="the new person")
 
@@ -88,7 +88,7 @@ class SplitResponse(BaseModel):
 def people(
     service: Served, least: Annotated[int, Query(ge=1, le=1000, description="moments seen")] = LEAST
 ) -> PeopleResponse:
-    """Whether faces are grouped, and everybody seen in so many moments or with a name."""
+    """Tell whether faces are grouped, and list everybody seen in so many moments or with a name."""
     return _people(service, least)
 
 
@@ -140,7 +140,7 @@ def split(number: Number, body: SplitRequest, service: Served) -> SplitResponse:
 
 @router.get("/api/people/{number}/faces")
 def faces(number: Number, service: Served) -> FacesResponse:
-    """Every look at a person, the longest first."""
+    """List the looks at a person, the longest first."""
     looks = [
         FaceModel(
             **vars(face),

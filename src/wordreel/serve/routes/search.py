@@ -37,13 +37,13 @@ class SavedModel(BaseModel):
 
 
 class SavedResponse(BaseModel):
-    """The saved searches."""
+    """Every saved search."""
 
     saved: list[SavedModel]
 
 
 class ExamplesResponse(BaseModel):
-    """Queries that find something in this library."""
+    """Example queries."""
 
     examples: list[str] = Field(description="queries that find something in this library")
 
@@ -63,10 +63,7 @@ async def search(asked: SearchRequest, service: Served, request: Request) -> Res
 
 
 def pool_of(asked: SearchRequest) -> str:
-    """Return the pool for a search.
-
-    A picture is decoded and analysed first, which belongs to the slow work.
-    """
+    """Return the pool for a search: a picture is decoded and analysed first, which is slow work."""
     return "search" if asked.image is None else "analysis"
 
 
@@ -111,7 +108,7 @@ def find(service: Service, asked: SearchRequest, client: str) -> Results[Hit]:
 @router.get("/api/examples")
 @in_pool("analysis")
 def examples(service: Served) -> ExamplesResponse:
-    """Return queries that find something in this library; none without a query bank."""
+    """Suggest queries that find something in this library; none without a query bank."""
     state, name = service.live.now, largest_bank(service)
     if state.problem is not None or name is None or not len(state.searcher):
         return ExamplesResponse(examples=[])
@@ -124,7 +121,7 @@ def examples(service: Served) -> ExamplesResponse:
 
 @router.get("/api/saved", tags=["saved"])
 def saved(service: Served) -> SavedResponse:
-    """Every saved search, by name."""
+    """List the saved searches by name."""
     return SavedResponse(saved=[_saved(search) for search in service.library.saved.list()])
 
 

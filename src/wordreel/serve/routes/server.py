@@ -24,7 +24,7 @@ router = APIRouter(tags=["server"])
 
 
 class ModelSummary(BaseModel):
-    """A model of the library."""
+    """The model that answers."""
 
     name: str
     fingerprint: str
@@ -32,7 +32,7 @@ class ModelSummary(BaseModel):
 
 
 class StatusResponse(BaseModel):
-    """The state of the library and of the server."""
+    """The state of the server and its library."""
 
     version: str
     library: str
@@ -57,27 +57,27 @@ class StatusResponse(BaseModel):
 
 
 class ModelsResponse(BaseModel):
-    """The models that can answer."""
+    """Every model that can answer."""
 
     models: list[ModelChoice]
 
 
 class UseRequest(RequestModel):
-    """A model to use."""
+    """A model to switch to."""
 
     model: str = Field(min_length=1, max_length=200, examples=["clip-vit-b-32"])
     download: bool = Field(False, description="agree to the download of a backbone that is not here")
 
 
 class LoginRequest(RequestModel):
-    """A token."""
+    """The token of the server."""
 
     token: str = Field(min_length=1, max_length=1000)
 
 
 @router.get("/api/status")
 def status(service: Served) -> StatusResponse:
-    """Numbers about the library, and what this server allows."""
+    """Return numbers about the library, and what this server allows."""
     state, options, model = service.live.now, service.options, service.model
     videos, seconds = count_videos(service.store)
     library = str(service.store.path)
@@ -108,13 +108,13 @@ def status(service: Served) -> StatusResponse:
 
 @router.get("/healthz")
 async def health() -> OkResponse:
-    """Whether the server is up."""
+    """Tell that the server is up."""
     return OkResponse()
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def metrics(service: Served) -> Response:
-    """Counters and histograms for Prometheus."""
+    """Return counters and histograms for Prometheus."""
     return Response(service.metrics_text(), headers={"content-type": CONTENT_TYPE})
 
 
@@ -148,10 +148,7 @@ def logout(service: Served, request: Request, response: Response) -> OkResponse:
 
 @router.get("/api/models")
 def models(service: Served) -> ModelsResponse:
-    """Return the models of this library and the backbones that can be downloaded.
-
-    `download` is in bytes, 0 for what is here.
-    """
+    """List the models of this library and backbones to download: `download` bytes, 0 if here."""
     return ModelsResponse(models=model_choices(service.store, service.library.weights))
 
 

@@ -32,32 +32,32 @@ class AnnotationRequest(RequestModel):
 
 
 class TextRequest(RequestModel):
-    """A new text of a tag or a note."""
+    """A new text."""
 
     text: AnnotationText
 
 
 class TagsResponse(BaseModel):
-    """Every tag with its number of moments."""
+    """Every tag."""
 
     tags: list[TagCount]
 
 
 @router.get("/api/tags")
 def tags(service: Served) -> TagsResponse:
-    """Every tag with the number of its moments, the most used first."""
+    """List the tags with their numbers of moments, the most used first."""
     return TagsResponse(tags=list(service.library.annotations.tags()))
 
 
 @router.get("/api/annotations")
 def tagged(service: Served, tag: Annotated[ShortText, Query()]) -> AnnotationsResponse:
-    """Every moment with a tag."""
+    """List the moments with a tag."""
     return AnnotationsResponse(annotations=service.library.annotations.list(tag=tag))
 
 
 @router.get("/api/videos/{content}/annotations")
 def of_video(content: ContentPath, service: Served) -> AnnotationsResponse:
-    """Tags and notes of one video, in order of time."""
+    """List tags and notes of one video, in order of time."""
     service.video(content)
     return AnnotationsResponse(annotations=service.library.annotations.of_content(content))
 

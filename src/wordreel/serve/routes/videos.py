@@ -60,7 +60,7 @@ class VideoSummary(ListedVideo):
 
 
 class VideosResponse(BaseModel):
-    """Videos of the library."""
+    """One page of files."""
 
     total: int
     items: list[VideoSummary]
@@ -84,13 +84,13 @@ class VideoResponse(VideoSummary):
 
 
 class MomentScore(SpanModel):
-    """A moment with its score."""
+    """A moment and how well it matches."""
 
     score: float
 
 
 class MatchResponse(BaseModel):
-    """Where in a video some words match."""
+    """How well words match a video over time."""
 
     step: float
     duration: float
@@ -103,7 +103,7 @@ class MatchResponse(BaseModel):
 
 
 class CaptionsRequest(RequestModel):
-    """Captions to rank for a video."""
+    """Captions to choose from."""
 
     captions: list[Sentence] = Field(
         min_length=1, max_length=5_000, examples=[["a man sings", "a dog barks"]]
@@ -114,19 +114,19 @@ class CaptionsRequest(RequestModel):
 
 
 class RankedCaptions(BaseModel):
-    """Captions by how well they fit."""
+    """Captions, best first."""
 
     captions: list[CaptionMatch]
 
 
 class StoredCaptions(BaseModel):
-    """The captions that came with a video."""
+    """Captions that came with an imported video."""
 
     captions: list[dict[str, Any]]
 
 
 class RemovedResponse(BaseModel):
-    """What was removed."""
+    """The paths that were removed."""
 
     forgotten: list[str]
 
@@ -148,7 +148,7 @@ def videos(
     folder: Annotated[Folder | None, Query(description="only files under it")] = None,
     q: Annotated[str, Query(max_length=200, description="part of the name or path")] = "",
 ) -> VideosResponse:
-    """Everything in the library, the newest first."""
+    """List the library, the newest first."""
     root = folder.rstrip("/") + "/" if folder else ""
     wanted = q.casefold()
 
@@ -170,7 +170,7 @@ def videos(
 
 @router.get("/api/videos/{content}")
 def video(content: ContentPath, service: Served) -> VideoResponse:
-    """Return what is known of one video: facts, clips, experts with their labels, words with times."""
+    """Describe one video: facts, clips, experts with their strongest labels, words with times."""
     stored = service.video(content)
     known = describe(service.store, Path(stored.paths[0]), service.library.weights)
     info, path = known["info"], str(known["path"])
@@ -201,7 +201,7 @@ def match(
     bank: Annotated[ShortText | None, Query()] = None,
     beta: Annotated[Beta | None, Query()] = None,
 ) -> MatchResponse:
-    """Where in this video some words match: a strip over time."""
+    """Show where in this video some words match: a strip over time."""
     state = service.live.now
     if content not in state.searcher.snapshot:
         service.video(content)
@@ -214,7 +214,7 @@ def match(
 
 @router.get("/api/videos/{content}/captions")
 def captions(content: ContentPath, service: Served) -> StoredCaptions:
-    """Return what people wrote about this video, where it was imported with captions."""
+    """List what people wrote about this video, where it was imported with captions."""
     service.video(content)
     stored: list[dict[str, Any]] = [
         {"text": row.text, "start": row.start, "end": row.end, "dataset": row.dataset}
@@ -226,7 +226,7 @@ def captions(content: ContentPath, service: Served) -> StoredCaptions:
 @router.post("/api/videos/{content}/captions")
 @in_pool("analysis")
 def rank_captions(content: ContentPath, body: CaptionsRequest, service: Served) -> RankedCaptions:
-    """Which of some captions says best what this video shows."""
+    """Rank captions by how well they say what this video shows."""
     searcher = service.live.now.searcher
     service.check_stored(content)
     encoded = searcher.encode_video(VideoMoment(content=content))
@@ -248,7 +248,7 @@ def remove_video(content: ContentPath, service: Served) -> RemovedResponse:
 
 @router.get("/api/failures")
 def failures(service: Served) -> list[FailureModel]:
-    """Files that could not be added, and why."""
+    """List the files that could not be added, and why."""
     return [
         FailureModel(
             path=display_path(failure.path),

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wordreel.catalogue.passes import Pass
 from wordreel.catalogue.paths import from_blob, prefix_bounds, to_blob
-from wordreel.catalogue.records import FileStamp
 
 if TYPE_CHECKING:
     from wordreel.catalogue.connection import Catalogue
+    from wordreel.catalogue.passes import Pass
+    from wordreel.catalogue.records import FileStamp
     from wordreel.catalogue.store import LibraryStore
 
 FileKind = Literal["video", "audio", "image"]
@@ -151,6 +152,8 @@ def count_videos(store: LibraryStore) -> tuple[int, float]:
 
 def files_of(store: LibraryStore, content: str) -> list[tuple[str, FileStamp]]:
     """Return the path and stamp of every file that had this content when it was added, by path."""
+    from wordreel.catalogue.records import FileStamp  # loads NumPy, which filters do not need
+
     rows = store.catalogue.rows(
         "SELECT path, size, mtime_ns, ctime_ns, inode FROM files WHERE content = ? ORDER BY path", content
     )

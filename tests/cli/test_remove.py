@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from wordreel.cli.manage.videos import FEW
+from wordreel.cli.manage.videos import ASKS_ABOVE
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def many(shell, tmp_path):
     import numpy as np
 
     (tmp_path / "many").mkdir()
-    for number in range(FEW + 1):
+    for number in range(ASKS_ABOVE + 1):
         cv2.imwrite(str(tmp_path / "many" / f"{number}.png"), np.full((20, 30, 3), 9 * number, np.uint8))
     shell("add", tmp_path / "many", "--experts", "shots")
     return tmp_path / "many"
@@ -26,10 +26,10 @@ def test_many_files_are_removed_only_where_it_was_agreed_to(shell, many):
     before = shell("list")
     dry = shell("remove", many, "--dry-run")
     assert dry.splitlines()[0] == f"would remove {many / '0.png'}"
-    assert dry.splitlines()[-1] == f"{FEW + 1} files would be removed."
+    assert dry.splitlines()[-1] == f"{ASKS_ABOVE + 1} files would be removed."
     shell("remove", many, code=1)
     assert shell("list") == before
-    assert f"{FEW + 1} files removed." in shell("remove", many, "--yes")
+    assert f"{ASKS_ABOVE + 1} files removed." in shell("remove", many, "--yes")
 
 
 @pytest.mark.parametrize(("answer", "removed"), [(b"n\n", False), (b"y\n", True)])
@@ -38,7 +38,7 @@ def test_a_terminal_is_asked(shell, many, answer, removed):
     command = [sys.executable, "-m", "wordreel", "remove", str(many), "-L", str(shell.library)]
     os.write(main, answer)
     done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, check=False)
-    assert f"Remove {FEW + 1} files from the library?" in done.stderr
+    assert f"Remove {ASKS_ABOVE + 1} files from the library?" in done.stderr
     assert (done.returncode == 0) is removed
     assert (str(many) not in shell("list")) is removed
 
@@ -58,6 +58,6 @@ def test_a_missing_folder_stays_and_is_said(shell, many):
     said = shell("remove", "--missing")
     assert said.splitlines() == [
         "0 files removed.",
-        f"{many} is not there now; {FEW + 1} files in it stayed.",
+        f"{many} is not there now; {ASKS_ABOVE + 1} files in it stayed.",
     ]
     assert "→ plug in the disk, or add the folder where it is now: `wordreel add FOLDER`" in shell("verify")

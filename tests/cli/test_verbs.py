@@ -226,7 +226,7 @@ def test_a_search_loads_only_what_it_needs(built):
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "bakery.mp4" in ran.stdout
     loaded = set(ran.stderr.split())
-    heavy = {"onnx", "torch", "av", "cv2", "rich", "fastapi"}
+    heavy = {"onnx", "torch", "av", "cv2", "rich.console", "fastapi"}
     unused = {"media.fence", "library.ingest", "hubness.torch_fit", "search.like", "search.video_query"}
     unused |= {"index.cuda", "index.server", "backbones.backbone", "models.clip.zero_shot", "cli.train"}
     assert sorted(loaded & (heavy | {f"wordreel.{name}" for name in unused})) == []

@@ -11,7 +11,7 @@ from wordreel.ingest.plan import EXTENSIONS
 from wordreel.serve.display import display_path
 from wordreel.serve.problems import Problem
 
-MOST = 1_000  # entries of one folder that are looked at
+MAX_ENTRIES = 1_000  # entries of one folder that are looked at
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def list_folder(roots: Sequence[Path], library: Path, requested: str, private: b
     folders, files = [], 0
     try:
         with os.scandir(path) as entries:
-            for _, entry in zip(range(MOST), entries, strict=False):
+            for _, entry in zip(range(MAX_ENTRIES), entries, strict=False):
                 if entry.name.startswith("."):
                     continue
                 if entry.is_dir(follow_symlinks=False) and Path(entry.path) != library:

@@ -17,7 +17,7 @@ from wordreel.errors import NOT_WRITABLE
 SWITCH, BANK = "serve.log_queries", "serve.log_bank"
 SOURCE = "the server's query log"
 SETTLED = 4.0  # seconds after which a query counts as typed to its end
-MOST = 1000  # queries waiting to be written
+MAX_WAITING = 1000  # queries waiting to be written
 
 
 class QueryLog:
@@ -75,9 +75,9 @@ class QueryLog:
             return len(banks.create_bank(self._store, bank, texts, SOURCE))
         except NOT_WRITABLE:
             with self._lock:
-                self._settled = [*texts, *self._settled][:MOST]
+                self._settled = [*texts, *self._settled][:MAX_WAITING]
             return 0
 
     def _settle(self, text: str) -> None:
-        if len(self._settled) < MOST:
+        if len(self._settled) < MAX_WAITING:
             self._settled.append(text)

@@ -186,16 +186,16 @@ def _unset(value: Any) -> Any:
     return None if value == "" else value
 
 
-def _field(one: DataclassField[Any]) -> tuple[Any, Any]:
-    about = query_field(one)
+def _field(field: DataclassField[Any]) -> tuple[Any, Any]:
+    about = query_field(field)
     kind = TYPES.get(about.kind, about.type)
     if about.kind in ("number", "count"):
         kind = Annotated[kind, Field(**_limits(about))]
     if about.several:
         return list[kind], Field([], max_length=MOST_VALUES, description=about.help)  # type: ignore[valid-type]
-    if one.default is None:
+    if field.default is None:
         kind = Annotated[kind | None, BeforeValidator(_unset)]
-    return kind, Field(one.default, description=about.help)
+    return kind, Field(field.default, description=about.help)
 
 
 def _limits(about: QueryField) -> dict[str, Any]:
@@ -216,7 +216,7 @@ else:
         "SearchRequest",
         __base__=RequestModel,
         __doc__="What to look for: exactly one of `text`, `image` (an upload's id) and `like` (a video).",
-        **{one.name: _field(one) for one in question_fields()},
+        **{field.name: _field(field) for field in question_fields()},
     )
 
 
@@ -226,7 +226,7 @@ def query_of(request: SearchRequest) -> Query:
     >>> query_of(SearchRequest(text="a red car", kind="video", limit=3)).filters.kind
     'video'
     """
-    values: dict[str, Any] = {one.name: getattr(request, one.name) for one in question_fields()}
+    values: dict[str, Any] = {field.name: getattr(request, field.name) for field in question_fields()}
     if values["like"] is not None:
         values["like"] = VideoMoment(content=values["like"], second=values["second"])
     return Query.build(**values)

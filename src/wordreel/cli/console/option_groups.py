@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
@@ -32,12 +32,12 @@ def expand_options(verb: Verb) -> Verb:
     return _with_groups(verb, groups)
 
 
-def query_options(leave_out: Container[str] = ()) -> Callable[[Verb], Verb]:
+def query_options(leave_out: Iterable[str] = ()) -> Callable[[Verb], Verb]:
     """Replace the parameter `query` of a verb by one option for each field of a query.
 
     The verb gets a dictionary: the keyword arguments of `Library.search`.
     """
-    asked = [one for one in question_fields() if one.name not in SEEN_HERE and one.name not in leave_out]
+    asked = [field for field in question_fields() if field.name not in (*SEEN_HERE, *leave_out)]
     return lambda verb: _with_groups(verb, {"query": (dict, [_option(field) for field in asked])})
 
 
@@ -61,9 +61,9 @@ def _with_groups(
     return wrapped
 
 
-def _option(one: Field[Any]) -> inspect.Parameter:
-    about = query_field(one)
-    kind, default = about.type, one.default
+def _option(field: Field[Any]) -> inspect.Parameter:
+    about = query_field(field)
+    kind, default = about.type, field.default
     if about.several:
         kind, default = list[kind] | None, None  # type: ignore[valid-type]
     elif default is None:
@@ -72,15 +72,18 @@ def _option(one: Field[Any]) -> inspect.Parameter:
     settings: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
     if about.kind == "day":
         settings["formats"] = DATES
-    option = typer.Option(*_flags(one, about), help=about.help, **settings)
+    option = typer.Option(*_flags(field, about), help=about.help, **settings)
     return inspect.Parameter(
-        one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[kind, option]
+        field.name,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=default,
+        annotation=Annotated[kind, option],
     )
 
 
-def _flags(one: Field[Any], about: QueryField) -> list[str]:
+def _flags(field: Field[Any], about: QueryField) -> list[str]:
     """Return the flags of a field; both of a field that asks whether."""
-    flag = about.flag or "--" + one.name.replace("_", "-")
-    if about.kind == "flag" and one.default is None:
+    flag = about.flag or "--" + field.name.replace("_", "-")
+    if about.kind == "flag" and field.default is None:
         return [f"{flag}/{flag.replace('--has-', '--no-')}"]
     return flag.split(",")

@@ -100,7 +100,7 @@ def details(hit: Hit, folded: Sequence[Hit] = ()) -> list[str]:
         like = f"like {clock(hit.like[0])} – {clock(hit.like[1])}  ·  "
     below.append(like + reasons(hit))
     if folded:
-        first = ", ".join(clock(one.start) for one in folded[:MAX_TIMES])
+        first = ", ".join(clock(moment.start) for moment in folded[:MAX_TIMES])
         rest = f" and {len(folded) - MAX_TIMES} more" if len(folded) > MAX_TIMES else ""
         below.append(f"also at {first}{rest}  (--all lists them)")
     return below

@@ -43,7 +43,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 PROMPT = "search> "
 HELP = "Type what to look for. A number plays that hit; an empty line or Ctrl-D ends."
-KEPT = 500  # queries
+HISTORY_LENGTH = 500  # queries
 
 
 @query_options()
@@ -240,7 +240,7 @@ def history(file: Path | None) -> Iterator[None]:
         yield
         return
     readline.clear_history()
-    readline.set_history_length(KEPT)
+    readline.set_history_length(HISTORY_LENGTH)
     if file is not None:
         with suppress(OSError):
             readline.read_history_file(file)

@@ -88,7 +88,7 @@ def list_(
         print_result(as_json, counts, [*lines, f"{count_of(len(counts), 'tag')}, {count_of(notes, 'note')}"])
         return
     paths = {known.content: known.paths[0] for known in library.videos()}
-    lines = [f"{_line(one)}  {printable(paths.get(one.content, one.content))}" for one in found]
+    lines = [f"{_line(mark)}  {printable(paths.get(mark.content, mark.content))}" for mark in found]
     print_result(as_json, found, lines)
 
 
@@ -134,7 +134,7 @@ def _moment(start: str | None, end: str | None) -> tuple[float | None, float | N
     return None if start is None else seconds_of(start), None if end is None else seconds_of(end)
 
 
-def _line(one: Annotation) -> str:
-    text = printable(one.text)
-    what = text if one.kind == "tag" else f"“{text}”"
-    return f"{one.id:>4}  [{clock(one.start)} – {clock(one.end)}]  {what}"
+def _line(mark: Annotation) -> str:
+    text = printable(mark.text)
+    what = text if mark.kind == "tag" else f"“{text}”"
+    return f"{mark.id:>4}  [{clock(mark.start)} – {clock(mark.end)}]  {what}"

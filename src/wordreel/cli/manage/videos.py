@@ -23,7 +23,7 @@ from wordreel.cli.console.terminal import linked, padded
 from wordreel.errors import LibraryError, NextStep
 
 MOST_CLIPS = 12  # listed line by line
-FEW = 5  # files that are removed without a question
+ASKS_ABOVE = 5  # files that are removed without a question
 
 
 def list_videos(
@@ -125,7 +125,7 @@ def remove(
     asked = library.remove(*(paths or ()), dry_run=True) + (absent.gone if absent else [])
     listed = list(dict.fromkeys(asked))
     if not dry_run:
-        if (len(listed) > FEW or (forget and listed)) and not yes:
+        if (len(listed) > ASKS_ABOVE or (forget and listed)) and not yes:
             _confirm(listed, forget)
         listed = library.remove(*paths, forget=forget) if paths else []
         listed += library.remove_missing(forget) if missing else []
@@ -137,10 +137,10 @@ def remove(
 
 
 def _confirm(paths: Sequence[str], forget: bool) -> None:
-    for path in paths[:FEW]:
+    for path in paths[:ASKS_ABOVE]:
         typer.echo(printable(path), err=True)
-    if len(paths) > FEW:
-        typer.echo(f"and {len(paths) - FEW} more", err=True)
+    if len(paths) > ASKS_ABOVE:
+        typer.echo(f"and {len(paths) - ASKS_ABOVE} more", err=True)
     if not sys.stdin.isatty():
         typer.echo("There is no terminal to ask on; agree with --yes.", err=True)
         raise typer.Exit(1)

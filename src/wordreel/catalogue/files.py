@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from wordreel.catalogue.passes import Pass
 from wordreel.catalogue.paths import from_blob, prefix_bounds, to_blob
 
 if TYPE_CHECKING:
     from wordreel.catalogue.connection import Catalogue
-    from wordreel.catalogue.passes import Pass
     from wordreel.catalogue.records import FileStamp
     from wordreel.catalogue.store import LibraryStore
 
@@ -73,7 +71,7 @@ class FileRecord:
     path: str
     kind: FileKind
     duration: float
-    analysis: Pass
+    analysis: Literal["quick", "thorough"]
 
 
 def passing_contents(catalogue: Catalogue, conditions: FileConditions) -> list[str]:
@@ -126,7 +124,7 @@ class ListedVideo:
     kind: str
     duration: float
     added_at: float
-    analysis: Pass
+    analysis: Literal["quick", "thorough"]
 
 
 def list_videos(store: LibraryStore) -> list[ListedVideo]:

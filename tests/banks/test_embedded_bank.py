@@ -107,11 +107,11 @@ def test_what_cannot_be_used_is_said(store, searcher):
 
 
 def test_beta_without_labels_is_remembered_until_the_bank_changes(store, model, searcher, monkeypatch):
-    from wordreel.banks import beta
+    from wordreel.banks import embedded_bank
 
     create_bank(store, "colours", BANK, "test")
     first = choose_scoring(searcher, "is").norm.label
-    monkeypatch.setattr(beta, "choose_beta_unlabelled", lambda sims: 1 / 0)
+    monkeypatch.setattr(embedded_bank, "choose_beta_unlabelled", lambda sims: 1 / 0)
     assert choose_scoring(searcher, "is").norm.label == first
     add_queries(store, "colours", ["very blue"], "test")
     with pytest.raises(ZeroDivisionError):

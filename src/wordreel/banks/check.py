@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from wordreel.banks.beta import unlabelled_beta
 from wordreel.banks.caption_queries import CaptionQueries, caption_queries
 from wordreel.banks.confidence_check import check as measure_confidence
 from wordreel.banks.confidence_check import table as confidence_table
-from wordreel.banks.embedded_bank import EmbeddedBank, GCRescorer
+from wordreel.banks.embedded_bank import EmbeddedBank, GCRescorer, unlabelled_beta
 from wordreel.banks.fitted_states import fit_all
 from wordreel.errors import BankError, NextStep
 from wordreel.hubness import METHODS, Method, make_method

@@ -65,7 +65,7 @@ def method_for(
     embedded: EmbeddedBank, name: str, beta: float | None = None, check: SavedCheck | None = None
 ) -> Method:
     """Return a method with its β: as given, as the bank's check chose it, or by the label-free rule."""
-    from wordreel.banks.beta import unlabelled_beta
+    from wordreel.banks.embedded_bank import unlabelled_beta
     from wordreel.hubness import METHODS, make_method
 
     if "beta" not in METHODS[name].__dataclass_fields__:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +12,12 @@ from wordreel.banks.fitted_states import FitBank, FittedState, load_or_fit
 from wordreel.banks.query_embeddings import BankEmbeddings, bank_cache_dir, embed_queries
 from wordreel.catalogue.banks import Bank
 from wordreel.embed.embedding_cache import Gallery
+from wordreel.errors import NOT_WRITABLE
+from wordreel.hubness import choose_beta_unlabelled, mixtures
+from wordreel.hubness.beta import PUBLISHED, SPREADS
 from wordreel.hubness.confidence import CHECKED, Confidence
 from wordreel.hubness.method import Method
 from wordreel.hubness.methods.globally_corrected import GloballyCorrected, SortedColumns
-from wordreel.hubness.similarity_sources import mixtures
 from wordreel.hubness.standard_score import StandardScore
 from wordreel.index.base import Correction
 from wordreel.progress import ProgressCallback
@@ -21,8 +25,14 @@ from wordreel.search.query import check_norm
 from wordreel.search.scoring import PLAIN, FittedNorm, RivalScores
 from wordreel.search.searcher import Searcher
 from wordreel.types import Float32, Float64, Int64
+from wordreel.util.atomic import atomic_write, make_dir
+from wordreel.util.even_sample import even_sample
 
-MOST_CACHED = 50_000_000  # similarities, 200 MB
+MOST_CACHED = 50_000_000  # similarities of GC, 200 MB
+FEWEST_FOR_CONFIDENCE = 100  # queries; smaller banks are overconfident
+FEWEST_FOR_BETA = 2  # queries that have a spread
+BETA_QUERIES = 2_000
+BETA_ITEMS = 4_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +68,6 @@ class GCRescorer:
         wide = scores.astype(np.float64)
         greater = self.columns(rows).greater(scores)
         return np.asarray(0.5 + wide / (2 + 2 * np.abs(wide)) - greater, np.float64)
-
-
-FEWEST_FOR_CONFIDENCE = 100  # queries; smaller banks are overconfident
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,3 +139,32 @@ class SearchConfidence:
             rivals.scores, self.rows[rivals.rows], best=rivals.best, count=rivals.videos
         )
         return self.confidence.of(scores, self.rows[rows], known)
+
+
+def unlabelled_beta(embedded: EmbeddedBank) -> float:
+    """Return β of `hubness.choose_beta_unlabelled` on at most 2,000 queries and 4,000 items, evenly spaced.
+
+    The choice is cached until the bank changes; new videos alone do not change it.
+    """
+    if len(embedded.bank) < FEWEST_FOR_BETA or not len(embedded.searcher):
+        return PUBLISHED
+    path = bank_cache_dir(embedded.searcher.store, embedded.searcher.model, embedded.bank.name) / "beta.json"
+    valid = {"revision": embedded.bank.revision, "spreads": SPREADS}
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        known = json.loads(path.read_bytes())
+        if valid.items() <= known.items():
+            return float(known["beta"])
+    live = embedded.gallery.live_rows
+    queries, items = even_sample(len(embedded.bank), BETA_QUERIES), live[even_sample(len(live), BETA_ITEMS)]
+    some = embedded.current()
+    sims = mixtures(
+        some.vectors[queries],
+        some.weights[queries],
+        embedded.gallery.vectors[items],
+        embedded.gallery.available[items],
+    ).read(0, len(queries))
+    beta = choose_beta_unlabelled(sims)
+    with suppress(*NOT_WRITABLE), embedded.searcher.store.writing():
+        make_dir(path.parent)
+        atomic_write(path, json.dumps({**valid, "beta": beta}).encode())
+    return beta

@@ -23,8 +23,7 @@ from wordreel.embed.embedding_cache import Gallery
 from wordreel.errors import NOT_WRITABLE, HubnessError
 from wordreel.hubness.blocks import SimilaritySource
 from wordreel.hubness.method import Method
-from wordreel.hubness.state import State
-from wordreel.hubness.state_file import load_state, read_extra, save_state
+from wordreel.hubness.state import State, load_state, read_extra, save_state
 from wordreel.types import Bool, Float32, Int64
 from wordreel.util.atomic import make_dir
 

@@ -18,7 +18,7 @@ from tests.fuzz.mutations import mutate_bytes, mutate_pickle, mutate_safetensors
 
 from wordreel.catalogue.tracks import TrackFiles, encode
 from wordreel.hubness import make_method
-from wordreel.hubness.state_file import load_state, read_extra, save_state
+from wordreel.hubness.state import load_state, read_extra, save_state
 from wordreel.models.joint.adapter import read_adapter, write_adapter
 from wordreel.runtime import numpy_pickle
 from wordreel.runtime.mapped_arrays import cached_arrays

@@ -8,6 +8,7 @@ import time
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -215,21 +216,22 @@ def _end_progress_line() -> None:
         typer.echo("", err=True)
 
 
+def _facts(seed: int, result: TrainResult) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "best": str(result.best),
+        "epoch": result.epoch,
+        "score": result.score,
+        "figures": result.figures and result.figures.to_json(),
+        "seconds": round(result.seconds, 1),
+        "steps_per_second": round(result.steps_per_second, 2),
+        **result.loading,
+    }
+
+
 def _print_results(results: dict[int, TrainResult], as_json: bool) -> None:
     if as_json:
-        rows = []
-        for seed, result in results.items():
-            facts = {
-                "seed": seed,
-                "best": str(result.best),
-                "epoch": result.epoch,
-                "score": result.score,
-                "figures": result.figures.to_json() if result.figures is not None else None,
-                "seconds": round(result.seconds, 1),
-                "steps_per_second": round(result.steps_per_second, 2),
-            }
-            rows.append({**facts, **result.loading})
-        print_json(rows)
+        print_json([_facts(seed, result) for seed, result in results.items()])
         return
     for seed, result in results.items():
         line = f"seed {seed}: epoch {result.epoch}, {long_time(result.seconds)}"

@@ -133,11 +133,9 @@ def pick_device(device: str | torch.device | None) -> torch.device:
         raise TrainingError(f"training runs on cpu or cuda, not on {picked.type}; say --device cpu")
     if picked.type == "cpu":
         return picked
-    if not torch.cuda.is_available():
-        raise TrainingError("there is no CUDA device here; train with --device cpu")
     count = torch.cuda.device_count()
-    if picked.index is not None and picked.index >= count:
-        raise TrainingError(f"there is no {picked} here, the last is cuda:{count - 1}")
+    if (picked.index or 0) >= count:
+        raise TrainingError(f"there is no {picked} among {count} CUDA devices; train with --device cpu")
     return torch.device("cuda", torch.cuda.current_device() if picked.index is None else picked.index)
 
 

@@ -59,19 +59,13 @@ class CaptionedVideos:
         captions = None if self.captions is None else self._read_captions(self.captions, recipe)
         if isinstance(recipe.model, VideoTextConfig):
             if captions is None:
-                raise TrainingError(
-                    "a model that reads frames needs captions",
-                    NextStep("name a caption file", command="train videos … --captions FILE"),
-                )
-            files = files_of_folder(self.videos) if self.videos is not None else None
-            if self.videos is None and self.library is not None:
-                files = files_of_library(self.library)
+                raise TrainingError("a model that reads frames needs captions: --captions FILE")
+            if self.videos is not None:
+                return pair_files(captions, files_of_folder(self.videos), self.share)
+            files = files_of_library(self.library) if self.library is not None else None
             return pair_files(captions, files, self.share)
         if self.library is None:
-            raise TrainingError(
-                f"the recipe {recipe.name} trains on features, and a folder of videos has none",
-                NextStep("add the videos to a library", command="train library … -L LIBRARY"),
-            )
+            raise TrainingError(f"the recipe {recipe.name} trains on features: use `train library`")
         experts = experts or recipe.model.names
         split = self.split if captions is None else None
         return from_library(self.library, captions, experts, split=split, share=self.share)
@@ -114,10 +108,7 @@ class PublishedTree:
         """Return the pairs for a recipe, with its teachers, which run on the device if they are models."""
         model, data = recipe.model, recipe.data
         if isinstance(model, VideoTextConfig):
-            raise TrainingError(
-                f"the recipe {recipe.name} trains on frames, and a tree of features has none",
-                NextStep("name the folder of the videos", command="train videos … --videos DIR"),
-            )
+            raise TrainingError(f"the recipe {recipe.name} trains on frames: use `train videos`")
         tree = open_tree(self.folder, self.kind)
         train_split, val_split = self.split or data.train, self.val_split or data.val
         words = data.words if model.text.words == "vectors" else ""
@@ -182,9 +173,7 @@ def add_teachers(
     else:
         raise TrainingError(
             f"the caption mask {noise} is a file of a TeachText tree, and there is no such tree",
-            NextStep(
-                "denoise by the teachers' ranks, or not at all", command="train library … --denoise rank:100"
-            ),
+            NextStep("denoise by the teachers' ranks", command="train library … --denoise rank:100"),
         )
     return TrainingPairs(
         train.select_captions(selected), val, None if teachers is None else teachers.select_captions(selected)

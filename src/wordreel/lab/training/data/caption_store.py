@@ -16,7 +16,7 @@ from wordreel.errors import TrainingError
 from wordreel.lab.models.batch import JointEmbedding, TokenBatch
 from wordreel.lab.models.config import TextConfig
 from wordreel.lab.models.text.tokenizers import CaptionTokenizer
-from wordreel.lab.training.data.packed import Packed, device_for, pack
+from wordreel.lab.training.data.packed import Packed, StoredRows, device_for, pack
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Int64
@@ -39,16 +39,10 @@ class CaptionStore:
         fixed: int = 0,
         middles: NDArray[np.float32] | None = None,
     ) -> None:
-        self.device, self.fixed, self.longest = device, fixed, packed.longest
+        self.device, self.fixed = device, fixed
         self.middles = None if middles is None else torch.from_numpy(middles).to(device)
-        values = packed.values
-        tensor = torch.from_numpy(np.concatenate([values, np.zeros((1, *values.shape[1:]), values.dtype)]))
-        tensor = tensor.to(torch.int32 if values.dtype.kind in "iu" else torch.float32)
-        self.storage_device = device_for(tensor.numel() * tensor.element_size(), device)
-        pinned = self.storage_device != device and device.type == "cuda"
-        self.values = tensor.pin_memory() if pinned else tensor.to(self.storage_device)
-        self.starts = torch.from_numpy(packed.starts).to(self.storage_device)
-        self.counts = torch.from_numpy(packed.counts).to(self.storage_device)
+        self.storage_device = device_for(4 * packed.values.size, device)
+        self.stored = StoredRows(packed, device, self.storage_device)
         self.host_counts: Int64 = packed.counts
 
     def __len__(self) -> int:
@@ -62,14 +56,9 @@ class CaptionStore:
     def batch(self, captions: Tensor, width: int = 0) -> TokenBatch:
         """Tokens of these captions, padded to `width`, or to the longest of them."""
         numbers = captions.to(self.storage_device)
-        longest = self.longest
-        if not self.fixed and not width and numbers.device.type == "cpu":
-            longest = int(self.host_counts[numbers.numpy()].max(initial=0))
-        width = max(1, width or self.fixed or longest)
-        positions = torch.arange(width, device=numbers.device)
-        mask = positions < self.counts[numbers][:, None]
-        rows = torch.where(mask, self.starts[numbers][:, None] + positions, len(self.values) - 1)
-        values = self.values.index_select(0, rows.flatten()).view(*rows.shape, *self.values.shape[1:])
+        width = max(1, width or self.fixed or self.stored.most(numbers))
+        rows, mask = self.stored.rows(numbers, torch.arange(width, device=numbers.device))
+        values = self.stored.gather(rows)
         if not values.is_floating_point():
             values = values.long()
         return TokenBatch(values.to(self.device, non_blocking=True), mask.to(self.device, non_blocking=True))

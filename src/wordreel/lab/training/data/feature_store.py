@@ -18,23 +18,19 @@ from wordreel.errors import TrainingError
 from wordreel.lab.models.batch import ExpertFeatures
 from wordreel.lab.models.collate import choose_rows
 from wordreel.lab.models.config import ExpertConfig, MMTConfig, ModelConfig
-from wordreel.lab.training.data.packed import Packed, device_for
+from wordreel.lab.training.data.packed import Packed, StoredRows, device_for
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.types import Int64
 
 
 @dataclass(frozen=True)
 class StoredExpert:
-    """One expert: `values [rows + 1, dim]` (the last row is zero), and where each video's rows lie."""
+    """One expert's rows of all videos, with their times."""
 
-    values: Tensor
+    stored: StoredRows
     times: Tensor  # [rows + 1]
-    starts: Tensor  # [videos]
-    counts: Tensor  # [videos]
     pooled: Tensor | None  # [videos, dim]
     eval_rows: Tensor | None  # [videos, most] rows kept in evaluation where there are too many
-    longest: int
-    host_counts: Int64  # the counts on the host, to size batches without a synchronisation
 
 
 class FeatureStore:
@@ -67,7 +63,6 @@ class FeatureStore:
         return self._count
 
     def _store(self, expert: ExpertConfig, packed: Packed, pooled: Tensor | None) -> StoredExpert:
-        zero = np.zeros((1, expert.dim), np.float32)
         times = packed.times if packed.times is not None else np.full(len(packed.values), np.nan)
         most = expert.max_tokens
         eval_rows = None
@@ -77,21 +72,9 @@ class FeatureStore:
                 some = choose_rows(int(count), most)
                 table[packed.counts == count, : len(some)] = some
             eval_rows = torch.from_numpy(table).to(self.storage_device)
-        return StoredExpert(
-            self._put(torch.from_numpy(np.concatenate([packed.values, zero]).astype(np.float32, copy=False))),
-            self._put(torch.from_numpy(np.append(times, np.nan).astype(np.float32))),
-            torch.from_numpy(packed.starts).to(self.storage_device),
-            torch.from_numpy(packed.counts).to(self.storage_device),
-            None if pooled is None else self._put(pooled),
-            eval_rows,
-            packed.longest,
-            packed.counts,
-        )
-
-    def _put(self, x: Tensor) -> Tensor:
-        if self.storage_device != self.device and self.device.type == "cuda":
-            return x.pin_memory()
-        return x.to(self.storage_device)
+        stored = StoredRows(packed, self.device, self.storage_device)
+        clock = stored.put(torch.from_numpy(np.append(times, np.nan).astype(np.float32)))
+        return StoredExpert(stored, clock, None if pooled is None else stored.put(pooled), eval_rows)
 
     def batch(
         self, videos: Tensor, training: bool = False, centres: Tensor | None = None, window: float = 0.0
@@ -99,7 +82,7 @@ class FeatureStore:
         """Return features of the videos `[b]`; with `centres [b]` (seconds; NaN: none) of rows near them."""
         numbers = videos.to(self.storage_device)
         batch = {
-            expert.name: self._expert(self.experts[expert.name], expert, numbers, training, centres, window)
+            expert.name: self._expert(expert, numbers, training, centres, window)
             for expert in self.config.experts
         }
         if training and self.dropout:
@@ -108,20 +91,8 @@ class FeatureStore:
             batch = {name: _to_device(part, self.device) for name, part in batch.items()}
         return batch
 
-    def _width(self, stored: StoredExpert, expert: ExpertConfig, videos: Tensor) -> int:
-        longest = stored.longest
-        if not self.fixed and videos.device.type == "cpu":
-            longest = int(stored.host_counts[videos.numpy()].max(initial=0))
-        return max(1, min(longest, expert.max_tokens or longest))
-
     def _expert(
-        self,
-        stored: StoredExpert,
-        expert: ExpertConfig,
-        videos: Tensor,
-        training: bool,
-        centres: Tensor | None,
-        window: float,
+        self, expert: ExpertConfig, videos: Tensor, training: bool, centres: Tensor | None, window: float
     ) -> ExpertFeatures:
         """Rows of one expert; training draws them where there are too many.
 
@@ -129,33 +100,33 @@ class FeatureStore:
         the model pools over those. Rows of unknown time count as inside, and a video all of whose rows are
         outside keeps them all.
         """
-        counts, starts, last = stored.counts[videos], stored.starts[videos], len(stored.values) - 1
-        width = self._width(stored, expert, videos)
+        found = self.experts[expert.name]
+        stored, longest = found.stored, found.stored.longest
+        most = longest if self.fixed else stored.most(videos)
+        width = max(1, min(most, expert.max_tokens or most))
         positions = torch.arange(width, device=videos.device)  # of each video's rows; a row too late is none
-        pooled = None if stored.pooled is None else stored.pooled[videos]
+        pooled = None if found.pooled is None else found.pooled[videos]
         first = None
-        if stored.longest and (centres is not None and window):
-            every, pooled = torch.arange(stored.longest, device=videos.device), None
-            real = every < counts[:, None]
-            times = stored.times[torch.where(real, starts[:, None] + every, last)]
+        if longest and centres is not None and window:
+            every, real = stored.rows(videos, torch.arange(longest, device=videos.device))
+            times, pooled = found.times[every], None
             first = (centres.to(videos.device) - window / 2).clamp(min=0)[:, None]
             inside = real & ~(times < first) & ~(times > first + window)
             inside = torch.where(inside.any(dim=1, keepdim=True), inside, real)
-            chance = self.sampled and training
-            keys = torch.rand(real.shape, device=videos.device) if chance else every / stored.longest
+            keys = torch.arange(longest, device=videos.device) / longest
+            if self.sampled and training:
+                keys = torch.rand(real.shape, device=videos.device)
             positions = smallest_keys(inside, keys.expand_as(real), width)
-        elif stored.eval_rows is not None and training:
-            real = torch.arange(stored.longest, device=videos.device) < counts[:, None]
+        elif found.eval_rows is not None and training:
+            real = torch.arange(longest, device=videos.device) < stored.counts[videos][:, None]
             positions = smallest_keys(real, torch.rand(real.shape, device=videos.device), width)
-        elif stored.eval_rows is not None:
-            positions = stored.eval_rows[videos][:, :width]
-        mask = positions < counts[:, None]
-        rows = torch.where(mask, starts[:, None] + positions, last)
-        values = stored.values.index_select(0, rows.flatten()).view(*rows.shape, -1)
-        clock = stored.times[rows]
+        elif found.eval_rows is not None:
+            positions = found.eval_rows[videos][:, :width]
+        rows, mask = stored.rows(videos, positions)
+        clock = found.times[rows]
         if first is not None:
             clock = torch.where(torch.isnan(first), clock, (clock - first).clamp(min=0))
-        return ExpertFeatures(values, mask, clock, pooled)
+        return ExpertFeatures(stored.gather(rows), mask, clock, pooled)
 
 
 def smallest_keys(here: Tensor, keys: Tensor, most: int) -> Tensor:

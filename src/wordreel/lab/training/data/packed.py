@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from wordreel.types import Array, Int64
 
@@ -93,3 +94,40 @@ def device_for(size: int, device: torch.device) -> torch.device:
         return torch.device("cpu")
     free, _ = torch.cuda.mem_get_info(device)
     return device if size < FREE_SHARE * free else torch.device("cpu")
+
+
+class StoredRows:
+    """Packed arrays as tensors that batches are gathered from by number, on the device if they fit.
+
+    `values [rows + 1, …]` ends with a row of zeros. The counts on the host size batches without a
+    synchronisation.
+    """
+
+    def __init__(self, packed: Packed, device: torch.device, storage_device: torch.device) -> None:
+        self.device, self.storage_device = device, storage_device
+        self.longest, self.host_counts = packed.longest, packed.counts
+        zero = np.zeros((1, *packed.values.shape[1:]), packed.values.dtype)
+        values = torch.from_numpy(np.concatenate([packed.values, zero]))
+        self.values = self.put(values.float() if values.is_floating_point() else values.int())
+        self.starts = torch.from_numpy(packed.starts).to(storage_device)
+        self.counts = torch.from_numpy(packed.counts).to(storage_device)
+
+    def put(self, x: Tensor) -> Tensor:
+        """Return a tensor where the values lie; the host's memory is pinned for a GPU."""
+        pinned = self.storage_device != self.device and self.device.type == "cuda"
+        return x.pin_memory() if pinned else x.to(self.storage_device)
+
+    def most(self, items: Tensor) -> int:
+        """Return how many rows an item has at most: one of these, where that is known on the host."""
+        if items.device.type == "cpu":
+            return int(self.host_counts[items.numpy()].max(initial=0))
+        return self.longest
+
+    def rows(self, items: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the numbers of the rows at these positions of each item, and which exist, both `[b, n]`."""
+        mask = positions < self.counts[items][:, None]
+        return torch.where(mask, self.starts[items][:, None] + positions, len(self.values) - 1), mask
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """Return the values of rows `[b, n]`, `[b, n, …]`."""
+        return self.values.index_select(0, rows.flatten()).view(*rows.shape, *self.values.shape[1:])

@@ -10,8 +10,7 @@ import pytest
 
 from wordreel.errors import QueryError
 from wordreel.media.types import MediaInfo
-from wordreel.search.edit_lists import MAX_EVENTS, exact_rate, timecode
-from wordreel.search.hit_lists import FORMATS, write_hits
+from wordreel.search.hit_lists import FORMATS, MAX_EVENTS, exact_rate, timecode, write_hits
 from wordreel.search.hits import Hit, Reason, SequenceHit
 
 HOSTILE = '/films/=cmd(),"quoted" \n#EXTM3U\r\n\u202egpj.exe\t; ünï \udcff.mp4'

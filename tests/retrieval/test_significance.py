@@ -113,6 +113,17 @@ def test_medians_of_counts_equal_the_medians_of_repeated_ranks():
     assert significance._medians(ranks, totals, totals.sum(axis=1)).tolist() == wanted
 
 
+def test_medians_of_many_groups_need_only_the_ranks_near_the_middle(monkeypatch):
+    rng = np.random.default_rng(3)
+    a, b = two_runs(rng, 3000, most=200)
+    groups = np.repeat(np.arange(600), 5)
+    near = compare(a, b, "MdR", groups=groups, samples=300)
+    monkeypatch.setattr(significance, "MEDIAN_SIGMAS", 1e9)
+    every = compare(a, b, "MdR", groups=groups, samples=300)
+    assert (near.difference, near.low, near.high) == (every.difference, every.low, every.high)
+    assert near.p_value == pytest.approx(every.p_value, abs=0.1)
+
+
 def test_figures_by_name_are_those_of_recall():
     ranks = np.random.default_rng(0).integers(2, 200, 77) / 2
     for name in (*METRICS, "R50", "R10"):

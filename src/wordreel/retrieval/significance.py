@@ -33,6 +33,7 @@ from wordreel.retrieval.metrics import Metric, metric_of
 from wordreel.types import Float64, Int64
 
 CHUNK = 1 << 17  # weights held at once: they stay in a core's caches
+MEDIAN_SIGMAS = 8  # standard deviations that medians of samples may lie apart
 UNITS_PER_KIND = 16  # kinds are drawn instead of units where there are at least this many units to a kind
 
 
@@ -169,7 +170,12 @@ class _UnitSums:
         if measure.parts is not None:
             a, b = (_sums(measure.parts(ranks), unit, units) for ranks in pairs)
             return cls(a, b, queries, lambda totals, count: measure.value(totals / count[:, None]))
-        # Of the median, the parts are how often each rank occurs.
+        # Of the median, the parts are how often each rank occurs. Ranks that no median of a sample reaches
+        # count as the last one that may: a unit adds at most all its queries to one side of the middle.
+        reach = MEDIAN_SIGMAS / 2 * np.sqrt((queries**2).sum()) / queries.sum()
+        if reach < 0.5:
+            ends = np.quantile(pairs, [0.5 - reach, 0.5 + reach], axis=1)
+            pairs = np.clip(pairs, ends[0].min(), ends[1].max())
         ranks, index = np.unique(pairs, return_inverse=True)
         tables = np.zeros((2, units, len(ranks)))
         for table, row in zip(tables, index.reshape(pairs.shape), strict=True):

@@ -22,6 +22,7 @@ class StopRequest:
         self.requested = False
 
     def handle_signal(self, number: int, frame: FrameType | None) -> None:
+        """Note the request; interrupt at the second one."""
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True

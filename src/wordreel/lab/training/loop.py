@@ -53,6 +53,7 @@ class TrainProgress(Progress):
 
     @property
     def epoch_ended(self) -> bool:
+        """Return whether this was the last step of an epoch."""
         return self.total is not None and self.done * self.epochs == self.epoch * self.total
 
 

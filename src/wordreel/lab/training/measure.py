@@ -35,10 +35,12 @@ class ValidationMetrics:
         }
 
     def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
         return asdict(self)
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> ValidationMetrics:
+        """Return the figures from their plain values."""
         return ValidationMetrics(RetrievalMetrics(**value["t2v"]), RetrievalMetrics(**value["v2t"]))
 
     def score(self, select: str) -> float:

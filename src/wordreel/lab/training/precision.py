@@ -19,6 +19,7 @@ class TrainingPrecision:
     device: str  # "cpu" or "cuda"
 
     def autocast(self) -> AbstractContextManager[Any]:
+        """Return a context in which torch computes in the precision."""
         if self.name == "float32":
             return nullcontext()
         return torch.autocast(self.device, dtype=DTYPES[self.name])

@@ -86,6 +86,7 @@ class Recipe:
         return {**asdict(self), "notes": list(self.notes)}
 
     def with_seed(self, seed: int) -> Recipe:
+        """Return the recipe with another seed."""
         return replace(self, run=replace(self.run, seed=seed))
 
 

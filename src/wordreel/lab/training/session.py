@@ -80,6 +80,7 @@ class Session:
         self._next = (-1, -1)  # the epoch and step that the stream of batches is at
 
     def steps_of_epoch(self) -> int:
+        """Return how many steps an epoch has."""
         return self.sampler.steps_of_epoch()
 
     def batches(self, epoch: int, first: int) -> Iterator[Any]:
@@ -116,6 +117,7 @@ class Session:
 
     @property
     def has_validation(self) -> bool:
+        """Return whether there is anything to measure."""
         return self.data.val is not None
 
     def measure(self) -> ValidationMetrics | None:
@@ -156,6 +158,7 @@ class Session:
             return bool(torch.stack([p.isfinite().all() for p in self.module.parameters()]).all())
 
     def copied_state(self) -> dict[str, Tensor]:
+        """Return a copy of the weights."""
         return {name: value.detach().clone() for name, value in self.module.state_dict().items()}
 
     def write(

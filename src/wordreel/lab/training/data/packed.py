@@ -25,6 +25,7 @@ class Packed:
 
     @property
     def starts(self) -> Int64:
+        """Return where the rows of each item begin."""
         return np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(np.int64)
 
     def __len__(self) -> int:
@@ -32,9 +33,11 @@ class Packed:
 
     @property
     def longest(self) -> int:
+        """Return the most rows of an item."""
         return int(self.counts.max(initial=0))
 
     def item(self, number: int) -> Array:
+        """Return the rows of one item."""
         start = int(self.counts[:number].sum())
         return self.values[start : start + int(self.counts[number])]
 

@@ -55,6 +55,7 @@ class BatchSampler:
         return batches[skip : skip + self.run.steps]
 
     def steps_of_epoch(self) -> int:
+        """Return how many steps an epoch has."""
         return self.run.steps or len(self._pass(0))
 
     def largest(self) -> int:

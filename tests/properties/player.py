@@ -14,12 +14,12 @@ from tests.digest import digest_of
 from tests.fakes import Colour, FakeFence, Shots, Talk
 from tests.search.conftest import ColourModel
 
-import wordreel.media
 from wordreel.banks import manager
 from wordreel.banks.sources import BankQueries
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.experts import registry
 from wordreel.index import choose
+from wordreel.ingest import add as ingest
 from wordreel.library import Library
 from wordreel.maintain.backup import restore
 from wordreel.maintain.verify import verify
@@ -76,7 +76,7 @@ def fakes(scan_up_to: int = 96):
     """Replace what costs time; more than `scan_up_to` bytes of vectors are searched with an index."""
     with (
         patch.object(registry, "load", lambda name, weights: EXPERTS[name]()),
-        patch.object(wordreel.media, "Fence", Decoder),
+        patch.object(ingest, "Fence", Decoder),
         patch.object(manager, "builtin", lambda: BankQueries(tuple(EVERYDAY), "everyday queries of a test")),
         patch.object(model_store, "BUILT_IN", tuple(MODELS)),
         patch.object(model_store, "DEFAULT", "colours"),

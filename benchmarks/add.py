@@ -57,9 +57,10 @@ def add_once(folder: Path, library: Path) -> dict[str, Any]:
             fence.probe(next(folder.iterdir()))  # after the last file its decoder has ended, and counts
         seconds, cpu = time.perf_counter() - began, cpu_seconds() - cpu
         assert not report.failed, report.failed
-        values, words = {}, {}
+        values: dict[str, Any] = {}
+        words: dict[str, list[str]] = {}
         for row in store.tracks():
-            track = store.track(row.content, row.expert)
+            track: Any = store.track(row.content, row.expert)
             key = f"{row.expert}/{row.content}"
             if hasattr(track, "values"):
                 values[key] = track.values
@@ -180,7 +181,7 @@ def profile(files: list[Path]) -> tuple[float, dict[str, dict[str, float]]]:
     parts = [0.0, 0.0]
     plain_read = ocr_reader.read
 
-    def timed_read(engine: Any, image: Any, *part: Any) -> Any:
+    def timed_read(engine: Any, *image: Any, **part: Any) -> Any:
         def timed_engine(picture: Any) -> Any:
             began = time.perf_counter()
             result = engine(picture)
@@ -189,7 +190,7 @@ def profile(files: list[Path]) -> tuple[float, dict[str, dict[str, float]]]:
             parts[1] += recognition
             return result
 
-        return plain_read(timed_engine, image, *part)
+        return plain_read(timed_engine, *image, **part)
 
     ocr_reader.read = timed_read
     tracks = []

@@ -181,7 +181,7 @@ def main() -> None:
                 if arguments.hwaccel:
                     results[-1][arguments.hwaccel] = compare(file, arguments.hwaccel, arguments.repeat)
             except MediaError as error:
-                results.append({"file": file.name, "refused": error.reason})
+                results.append({"file": file.name, "refused": str(error)})
     print(json.dumps({"cores": os.cpu_count(), "results": results}, indent=1))
 
 

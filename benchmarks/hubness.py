@@ -23,7 +23,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from wordreel.retrieval.metrics import retrieval_metrics
 from wordreel.retrieval.ranks import ranks_of
 
 BETA = 20.0
+T = TypeVar("T")
 
 
 def synthetic(folder: Path, bank: int, items: int, queries: int) -> None:
@@ -87,7 +90,7 @@ def wordreel(bank: np.ndarray, test: np.ndarray, threads: int | None = None) -> 
 
 
 def figures(*sides: np.ndarray) -> dict[str, float]:
-    found = {}
+    found: dict[str, float] = {}
     for name, ranks in zip(("before", "after"), sides, strict=True):
         side = retrieval_metrics(np.asarray(ranks, np.float64))
         found |= {f"{name}.{key}": getattr(side, key) for key in ("r1", "r5", "r10", "median_rank")}
@@ -114,28 +117,28 @@ def peak() -> int:
 def one_side(name: str, folder: Path, repeat: int, threads: int | None) -> dict[str, object]:
     """Run one side in this process and say how long it took and how much memory it needed."""
     files = (folder / "bank.npy", folder / "test.npy")
-    before, found = peak(), {}
+    before = peak()
+    found: dict[str, float] = {}
     seconds: dict[str, list[float]] = {"work": [], "read": [], "work in memory": [], "read in memory": []}
 
-    def timed(what: str, work: Callable[[], object]) -> object:
+    def timed(what: str, work: Callable[[], T]) -> T:
         start = time.perf_counter()
         result = work()
         seconds[what].append(time.perf_counter() - start)
         return result
 
-    def mapped() -> list[np.ndarray]:
-        return [np.load(path, mmap_mode="r") for path in files]
+    def load(mode: Literal["r"] | None = None) -> tuple[np.ndarray, np.ndarray]:
+        return np.load(files[0], mmap_mode=mode), np.load(files[1], mmap_mode=mode)
 
     for _ in range(repeat):
         if name == "plain":
-            held = [np.load(path) for path in files]  # anew each time: it writes into its input
-            found = timed("work", lambda held=held: plain(*held))
+            found = timed("work", partial(plain, *load()))  # anew each time: it writes into its input
         else:
-            timed("read", lambda: reading(*mapped(), threads))
-            found = timed("work", lambda: wordreel(*mapped(), threads))
+            timed("read", lambda: reading(*load("r"), threads))
+            found = timed("work", lambda: wordreel(*load("r"), threads))
     memory = peak() - before
     if name == "wordreel":
-        held = [np.load(path) for path in files]
+        held = load()
         for _ in range(repeat):
             timed("read in memory", lambda: reading(*held, threads))
             timed("work in memory", lambda: wordreel(*held, threads))

@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     bank, gallery = unit(rng, size, dim), unit(rng, items, dim)
     source = product(bank, gallery)
-    alone = min(least(given.repeat, lambda s=s: multiply(bank, gallery, s)) for s in (128, 512, 2048))
+    alone = min(least(given.repeat, partial(multiply, bank, gallery, s)) for s in (128, 512, 2048))
     result: dict[str, object] = {"bank": size, "items": items, "dim": dim, "product_seconds": round(alone, 3)}
     result["product_gflops"] = round(2e-9 * size * items * dim / alone, 1)
     for name, methods in {
@@ -60,7 +61,7 @@ def main() -> None:
         "dis+csls": [make_method("dis"), make_method("csls")],
         "is+dis+csls+nnn": [make_method("is"), make_method("dis"), make_method("csls"), make_method("nnn")],
     }.items():
-        took = least(given.repeat, lambda m=methods: fit_many(m, source, threads=given.threads))
+        took = least(given.repeat, partial(fit_many, methods, source, threads=given.threads))
         result[name] = {"seconds": round(took, 3), "share_of_product_rate": round(alone / took, 3)}
     print(json.dumps(result, indent=2))
 

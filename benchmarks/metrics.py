@@ -71,7 +71,7 @@ def plain_v2t(sims: np.ndarray, mask: np.ndarray) -> list[float]:
         least = np.inf
         for distance in row[video * per_video : (video + 1) * per_video]:
             if distance != FILLING:
-                least = min(least, np.mean(np.nonzero(ranked - distance == 0)[0]))
+                least = min(least, float(np.mean(np.nonzero(ranked - distance == 0)[0])))
         ranks.append(least)
     return plain_figures(np.array(ranks))
 

@@ -42,13 +42,15 @@ from wordreel.index.exact import ExactIndex
 from wordreel.lab.plots import Series, line_chart
 from wordreel.library import Library
 from wordreel.search.query import Query
+from wordreel.search.query_fields import SearchNorm
 from wordreel.search.sample import draw_sample
 from wordreel.search.scoring import RivalScores
 from wordreel.search.searcher import Searcher
 from wordreel.search.text_search import TextSearch
 from wordreel.util.machine import cores
 
-NORM = "dis"
+NORM: SearchNorm = "dis"
+NORMS: tuple[SearchNorm, ...] = (NORM, "none")
 FOLDED = ("is", "csls", "nnn", "cent", "dis")
 CLIENTS = 16
 RECALL_QUERIES = 64
@@ -100,7 +102,7 @@ def search(folder: Path, queries: int) -> dict[str, Any]:
     times: dict[str, list[float]] = {NORM: [], "none": []}
     busy: dict[str, list[float]] = {NORM: [], "none": []}
     for number, text in enumerate(asked):  # both in turns, each as often first
-        for norm in (NORM, "none")[:: 1 if number % 2 else -1]:
+        for norm in NORMS[:: 1 if number % 2 else -1]:
             before = time.process_time()
             times[norm].append(_timed(lambda: opened.search(Query(text, norm=norm)))[1])  # noqa: B023
             busy[norm].append(time.process_time() - before)
@@ -197,14 +199,16 @@ def _confidence_differences(searcher: Searcher, texts: list[str]) -> dict[str, f
     for search, plain in zip(searches, everything.scores(vectors, weights), strict=True):
         text = search.text
         query = Query(text.embedding.text or "any", norm=NORM)
-        ranked, _ = search.rank(searcher.snapshot.passing(query.filters), query)
+        ranked, _ = search.rank(None, query)
         rows = np.array([scored.row for scored in ranked], np.int64)
         every = plain + text.lexical.of(everything.rows)
         best = everything.best(every)
         known = search.rivals
         rivals = RivalScores(every[best].astype(np.float32), everything.rows[best], known.videos, known.best)
         whole = scoring.confidence(search.plain(rows), rows, rivals)
-        differences.append(np.abs(whole - search.confidences(rows)))
+        confidences = search.confidences(rows)
+        assert confidences is not None
+        differences.append(np.abs(whole - confidences))
     return {"largest_difference": float(np.max(differences)), "mean_difference": float(np.mean(differences))}
 
 

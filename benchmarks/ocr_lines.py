@@ -77,7 +77,9 @@ def frames(pictures: Sequence[Path], captions: Sequence[str], count: int) -> Ite
             drawn.append(text)
             top += int(font.size) + rng.randint(20, 70)
         quality = [cv2.IMWRITE_JPEG_QUALITY, rng.choice([25, 40, 70])]
-        frame = cv2.imdecode(cv2.imencode(".jpg", np.array(image)[..., ::-1], quality)[1], 1)[..., ::-1]
+        frame = cv2.imdecode(cv2.imencode(".jpg", np.array(image)[..., ::-1], quality)[1], 1)
+        assert frame is not None
+        frame = frame[..., ::-1]
         if number % 2:
             small = cv2.resize(frame, None, fx=0.6, fy=0.6, interpolation=cv2.INTER_AREA)
             frame = cv2.resize(small, FRAME)

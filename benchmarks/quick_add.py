@@ -87,7 +87,8 @@ def main() -> None:
         with Library(Path(scratch) / "library") as library:
             library.add(clips[0], passes=["quick"])
             load = round(os.getloadavg()[0], 1)
-            result = {"cores": cores(), "load_average": load, "quick": run(library, folder, "quick")}
+            result: dict[str, Any] = {"cores": cores(), "load_average": load}
+            result["quick"] = run(library, folder, "quick")
             if given.thorough:
                 result["thorough"] = run(library, folder, "thorough")
                 result["ratio"] = result["thorough"]["seconds"] / result["quick"]["seconds"]

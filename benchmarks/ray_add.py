@@ -126,15 +126,15 @@ def _time_calls(executor: Executor, busy: list[float]) -> None:
         number, worker = take()
         call = worker.call
 
-        def timed_call(*arguments: Any) -> Any:
+        def timed_call(*arguments: Any, **named: Any) -> Any:
             began = time.perf_counter()
             try:
-                return call(*arguments)
+                return call(*arguments, **named)
             finally:
                 busy.append(time.perf_counter() - began)
-                worker.call = call
+                worker.call = call  # type: ignore[method-assign]
 
-        worker.call = timed_call
+        worker.call = timed_call  # type: ignore[method-assign]
         return number, worker
 
     executor._take = timed  # type: ignore[method-assign]

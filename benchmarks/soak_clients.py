@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -54,9 +55,7 @@ def search_clients(server: Server, load: Load, count: int) -> list[threading.Thr
             text = quote(
                 f"{rng.choice(texts)} {rng.choice(texts)}" if rng.random() < 0.5 else rng.choice(texts)
             )
-            load.run(
-                "search", lambda text=text: _status(server.ask("GET", f"/api/search?text={text}&limit=10"))
-            )
+            load.run("search", partial(_ask, server, "GET", f"/api/search?text={text}&limit=10"))
 
     return [threading.Thread(target=search, args=(n,), daemon=True) for n in range(count)]
 
@@ -84,7 +83,7 @@ def playback_clients(
             if rng.random() < 0.2:
                 load.run(
                     "thumbnail",
-                    lambda content=content: _status(server.ask("GET", f"/api/thumb/{content}?t=1")),
+                    partial(_ask, server, "GET", f"/api/thumb/{content}?t=1"),
                 )
 
     return [threading.Thread(target=play, args=(n,), daemon=True) for n in range(count)]
@@ -98,12 +97,10 @@ def writer(server: Server, load: Load, media: Path) -> threading.Thread:
         while not load.stop.is_set():
             number += 1
             path = clip(media / f"added{number}.mp4", 10_000 + number)
-            load.run("add", lambda path=path: add(server, load, path))
+            load.run("add", partial(add, server, load, path))
             if len(load.added) > LEFT_ADDED:
                 content, old = load.added[0]
-                load.run(
-                    "remove", lambda content=content: _status(server.ask("DELETE", f"/api/videos/{content}"))
-                )
+                load.run("remove", partial(_ask, server, "DELETE", f"/api/videos/{content}"))
                 old.unlink()
                 load.added.pop(0)
                 load.removed += 1
@@ -123,6 +120,10 @@ def add(server: Server, load: Load, path: Path) -> str | None:
         return f"the job ended as {state['state']}, and {len(found)} videos are there"
     load.added.append((found[0]["content"], path))
     return None
+
+
+def _ask(server: Server, method: str, address: str) -> str | None:
+    return _status(server.ask(method, address))
 
 
 def _status(answer: tuple[int, bytes]) -> str | None:

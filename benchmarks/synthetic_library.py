@@ -82,7 +82,7 @@ def _copied(source: LibraryStore, target: LibraryStore, content: str) -> list[Ex
     rows = source.tracks(content)
     tracks = {row.expert: source.track_files.load(row.hash) for row in rows if row.hash is not None}
     staged = dict(zip(tracks, target.track_files.stage_all(list(tracks.values())), strict=True))
-    target.track_files.commit_all(staged.values())
+    target.track_files.commit_all(list(staged.values()))
     return [
         ExpertResult.of(row.expert, row.fingerprint, tracks[row.expert], staged[row.expert])
         if row.expert in tracks

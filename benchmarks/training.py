@@ -37,7 +37,7 @@ from wordreel.lab.models.collate import choose_rows
 from wordreel.lab.models.config import CEConfig, MMTConfig, TransformerConfig
 from wordreel.lab.models.layers import transformer as layers
 from wordreel.lab.training import recipe as recipes
-from wordreel.lab.training.data.packed import pack
+from wordreel.lab.training.data.packed import Packed, pack
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.data.sampler import BatchSampler
 from wordreel.lab.training.distributed import World
@@ -52,6 +52,7 @@ CAPTIONS = 20
 def recipe_of(model: str, size: str, steps: int) -> Recipe:
     made = recipes.load("mmt-msrvtt-1k-a" if model == "mmt" else "ce-msrvtt-full", ["start.text="])
     config = made.model
+    assert isinstance(config, MMTConfig | CEConfig)
     if size != "full":
         wide = {"tiny": 8, "small": 2}[size]
         experts = tuple(replace(e, dim=max(16, e.dim // (4 * wide))) for e in config.experts)
@@ -100,22 +101,23 @@ def plain_attention(q, k, v, attn_mask=None, dropout_p=0.0):
     return torch.nn.functional.dropout(scores.softmax(dim=-1), dropout_p) @ v
 
 
+def rows_and_times(packed: Packed, video: int) -> tuple[np.ndarray, np.ndarray]:
+    assert packed.times is not None
+    span = slice(packed.starts[video], packed.starts[video] + packed.counts[video])
+    return packed.values[span], packed.times[span]
+
+
 class PlainData:
     """What a dataset class of the published kind holds, and the collation of its workers."""
 
     def __init__(self, material: TrainingData, config: MMTConfig | CEConfig) -> None:
         self.config = config
-        self.videos = []
-        pairs = material.train
-        for video in range(len(pairs)):
-            self.videos.append(
-                {
-                    name: (packed.values[a : a + n], packed.times[a : a + n])
-                    for name, packed in pairs.rows.items()
-                    for a, n in [(packed.starts[video], packed.counts[video])]
-                }
-            )
-        words = material.train_words
+        pairs, words = material.train, material.train_words
+        assert isinstance(words, Packed)
+        self.videos = [
+            {name: rows_and_times(packed, video) for name, packed in pairs.rows.items()}
+            for video in range(len(pairs))
+        ]
         self.words = [words.values[a : a + n] for a, n in zip(words.starts, words.counts, strict=True)]
 
     def collate(self, videos, captions, rng=None):
@@ -342,10 +344,12 @@ def main() -> None:
     device = torch.device(asked.device)
     steps = asked.steps + asked.warm
     recipe = recipe_of(asked.model, asked.size, steps)
-    material = synthetic(recipe.model, asked.videos)
+    config = recipe.model
+    assert isinstance(config, MMTConfig | CEConfig)
+    material = synthetic(config, asked.videos)
     if asked.videos < 1000:
         parser.error("--videos must be at least 1000: so many are encoded")
-    data = PlainData(material, recipe.model)
+    data = PlainData(material, config)
     batches = BatchSampler(material.train, recipe.data, recipe.run).epoch(0)
     first = same_loss(recipe, material, data, batches[0], device)
     quick = device.type == "cuda"

@@ -185,9 +185,11 @@ def text_of(rows: Sequence[Mapping[str, Any]]) -> str:
     each = [["model", "collection", "bank", "plain", *RULES.values()]]
     places = dict.fromkeys((row["model"], row["collection"], row["bank"]) for row in rows)
     for place in places:
-        here = {r["rule"]: r for r in rows if (r["model"], r["collection"], r["bank"]) == place}
-        cells = [f"{here[rule]['difference']:+.1f}{'*' * (here[rule]['p_value'] < LEVEL)}" for rule in RULES]
-        each.append([place[0], TITLES[place[1]], place[2], f"{here['csls']['plain']:.1f}", *cells])
+        by_rule = {r["rule"]: r for r in rows if (r["model"], r["collection"], r["bank"]) == place}
+        cells = [
+            f"{by_rule[rule]['difference']:+.1f}{'*' * (by_rule[rule]['p_value'] < LEVEL)}" for rule in RULES
+        ]
+        each.append([place[0], TITLES[place[1]], place[2], f"{by_rule['csls']['plain']:.1f}", *cells])
     auto = np.mean([r["difference"] for r in rows if r["rule"] == "csls"])
     labels = np.mean([r["difference"] for r in rows if r["rule"] == "labels"])
     spread = np.mean([r["difference"] for r in rows if r["rule"] == "spread"])

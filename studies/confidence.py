@@ -86,10 +86,10 @@ def top_hits(
     fitted: Confidence, scored: tuple[Float32, Int64], columns: Int64, right: Int64 | None = None
 ) -> tuple[Hits, Float32]:
     """The features of each query's best video among `columns`, whether it is right, and its similarity."""
-    scores, at = (side[:, columns] for side in scored)
+    scores, at = scored[0][:, columns], scored[1][:, columns]
     rivals = fitted.rivals(scores, at)
     top = scores.argmax(axis=1)[:, None]
-    best, items = (np.take_along_axis(side, top, axis=1) for side in (scores, at))
+    best, items = np.take_along_axis(scores, top, axis=1), np.take_along_axis(at, top, axis=1)
     features = fitted.features(best, items, rivals)[:, 0]
     hit = np.zeros(len(top), bool) if right is None else columns[top[:, 0]] == right
     return Hits(features, hit), best[:, 0]

@@ -46,7 +46,7 @@ def text_of(entries: Rows, published: Rows, titles: Mapping[str, str]) -> str:
         "Video to text by the protocol of the published tables: the best of a video's captions among all.\n",
     ]
     for collection, title in titles.items():
-        for direction in (T2V.value, V2T.value):
+        for direction in (T2V, V2T):
             here = [e for e in entries if e["collection"] == collection and e["direction"] == direction]
             if not here:
                 continue

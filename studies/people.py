@@ -107,6 +107,7 @@ def read_spans(path: Path, labels: dict[str, list[list[Any]]]) -> dict[str, Any]
             if told is not None and [tuple(row[:2]) for row in told] != [(s.start, s.end) for s in spans]:
                 raise WordreelError(f"{name}: the labels are of other spans; label them again")
             for number, span in enumerate(spans):
+                assert isinstance(track, Track)  # noqa: S101 - others have no spans
                 letter = told[number][2] if told is not None else UNKNOWN
                 vectors.append(span.vector)
                 plain.append(_plain(track, span.start, span.end, span.vector))

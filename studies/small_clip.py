@@ -25,6 +25,7 @@ import torch
 from small_clip_text import write_table
 
 from wordreel.lab.models.checkpoint import load_video_text
+from wordreel.lab.models.clip.config import Clip4ClipConfig
 from wordreel.lab.training import recipe as recipes
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.frames.frame_batches import VideoEncoder
@@ -164,6 +165,7 @@ def loading(options: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory(prefix="loading-") as scratch:
             data = prepare(recipe, source.read(recipe), folder=options.tokenizer)
             result = train(recipe, data, scratch, device=options.device)
+        assert isinstance(recipe.model, Clip4ClipConfig)  # noqa: S101
         row = {key: result.history[-1][key] for key in SPEED}
         rows.append({"model": name, "size": recipe.model.backbone.vision.size, **row})
         print(rows[-1], flush=True)

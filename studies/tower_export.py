@@ -54,7 +54,7 @@ def to_onnx(tower: Tower) -> onnx.ModelProto:
     places = tower.network.embeddings.position_embeddings
     places.weight.data = places.weight.data[:MAX_TOKENS].clone()
     ids, mask = torch.arange(9).repeat(2, 1), torch.ones(2, 9, dtype=torch.long)
-    file = io.BytesIO()
+    file: Any = io.BytesIO()  # which the exporter takes, though its annotation does not say so
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the exporter's successor, which needs another package
         torch.onnx.export(

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,20 +23,18 @@ from wordreel.types import Absent, Labels, Track, Words
 MAGIC = b"FAKEMEDIA "
 
 
-def write_media(
-    path: Path, seconds: float = 30.0, seed: int = 0, kind: str = "video", **extra: object
-) -> Path:
+def write_media(path: Path, seconds: float = 30.0, seed: int = 0, kind: str = "video", **extra: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     told = {"kind": kind, "seconds": seconds, "seed": seed, "sound": kind != "image", **extra}
     path.write_bytes(MAGIC + json.dumps(told).encode())
     return path
 
 
-def _read(path: str) -> dict[str, object]:
-    data = Path(path).read_bytes()
+def _read(path: Path) -> dict[str, Any]:
+    data = path.read_bytes()
     if not data.startswith(MAGIC):
         raise NotMedia("not media")
-    told: dict[str, object] = json.loads(data[len(MAGIC) :])
+    told: dict[str, Any] = json.loads(data[len(MAGIC) :])
     if told.get("bad"):
         raise BrokenMedia(str(told["bad"]))
     return told
@@ -50,14 +49,14 @@ class FakeFence:
         self.streamed: list[str] = []
         self.probed: list[str] = []
 
-    def probe(self, path: str) -> MediaInfo:
+    def probe(self, path: Path) -> MediaInfo:
         self.probed.append(str(path))
         told = _read(path)
         kind = str(told["kind"])
         return MediaInfo(
             kind=kind,
             container="fake",
-            duration=0.0 if kind == "image" else float(told["seconds"]),  # type: ignore[arg-type]
+            duration=0.0 if kind == "image" else float(told["seconds"]),
             width=4 if kind != "audio" else 0,
             height=4 if kind != "audio" else 0,
             frame_rate=25.0 if kind == "video" else 0.0,
@@ -66,13 +65,13 @@ class FakeFence:
             sample_rate=100 if told["sound"] else 0,
         )
 
-    def stream(self, path: str, needs: Sequence[Need], window: float = 60.0) -> Iterator[Window]:
+    def stream(self, path: Path, needs: Sequence[Need], window: float = 60.0) -> Iterator[Window]:
         self.streamed.append(str(path))
         if self.on_stream:
             self.on_stream(str(path))
         told = _read(path)
         info = self.probe(path)
-        rng = np.random.default_rng(int(told["seed"]))  # type: ignore[call-overload]
+        rng = np.random.default_rng(int(told["seed"]))
         base = rng.integers(0, 200, 3)
         end = info.duration
         start = 0.0
@@ -88,11 +87,11 @@ class FakeFence:
                 else:
                     parts.append(_sound(need, start, stop, int(base[0])) if info.audio_codec else None)
             yield Window(start, stop, tuple(parts))
-            if told.get("breaks") and start >= float(told["breaks"]):  # type: ignore[arg-type]
+            if told.get("breaks") and start >= float(told["breaks"]):
                 raise BrokenMedia("the stream ends in the middle")
             start = max(stop, start + 0.1)
 
-    def quick_look(self, path: str, need: FrameNeed, window: float = 60.0) -> Iterator[Window]:
+    def quick_look(self, path: Path, need: FrameNeed, window: float = 60.0) -> Iterator[Window]:
         """A key frame every ten seconds."""
         info = self.probe(path)
         if not info.has_video:

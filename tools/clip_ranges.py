@@ -21,6 +21,7 @@ import onnxruntime as ort
 from safetensors.numpy import save_file
 
 from wordreel.experts.clip import CARD, PREPROCESS
+from wordreel.ingest.extract import closable
 from wordreel.media import Fence
 from wordreel.media.types import Frames
 from wordreel.runtime.nets import clip_tower
@@ -91,7 +92,7 @@ def _pictures(folder: Path) -> Iterator[np.ndarray]:
     """The first frame of every file below a folder, as the expert sees it."""
     with Fence() as fence:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            with closing(fence.stream(path, [CARD.need])) as windows:
+            with closing(closable(fence.stream(path, [CARD.need]))) as windows:
                 (frames,) = next(windows).parts
             if isinstance(frames, Frames):
                 yield from PREPROCESS(frames.images[:1])

@@ -22,7 +22,7 @@ import torch
 from paper_models.material import PLACES, WORDS, Study
 from paper_models.normed import normalised
 from paper_models.rows import Row
-from wordreel.lab.models.config import TransformerConfig
+from wordreel.lab.models.config import FeatureModelConfig, TransformerConfig
 from wordreel.lab.models.text.bert import Bert
 from wordreel.lab.training import recipe as recipes
 from wordreel.lab.training.data.caption_store import CaptionStore, states
@@ -91,7 +91,7 @@ class Bench:
         network = Bert(self.size)
         network.load_state_dict({name: torch.from_numpy(a) for name, a in self.study.network.items()})
         first: dict[str, int] = {}
-        rows = []
+        rows: list[np.ndarray] = []
         for split, pairs in self.study.pairs.items():
             packed = self.study.tokens[split]
             for text, start, count in zip(pairs.texts, packed.starts, packed.counts, strict=True):
@@ -107,7 +107,7 @@ class Bench:
         return found
 
     def words(self, recipe: Recipe, split: str) -> Packed:
-        return (self.vectors if recipe.model.text.words == "vectors" else self.study.tokens)[split]
+        return (self.vectors if _reads_vectors(recipe) else self.study.tokens)[split]
 
     def material(self, recipe: Recipe) -> TrainingData:
         train, words = self.study.pairs["train"], self.words(recipe, "train")
@@ -120,10 +120,15 @@ class Bench:
         return TrainingData(train.limited(limit), words, self.study.pairs["val"], self.words(recipe, "val"))
 
     def texts(self, recipe: Recipe, split: str) -> CaptionStore:
-        key = (split, recipe.model.text.words == "vectors")
+        key = (split, _reads_vectors(recipe))
         if key not in self.held:
             self.held[key] = CaptionStore(self.words(recipe, split), self.device)
         return self.held[key]
+
+
+def _reads_vectors(recipe: Recipe) -> bool:
+    assert isinstance(recipe.model, FeatureModelConfig)  # noqa: S101 - the recipes are of features
+    return recipe.model.text.words == "vectors"
 
 
 def picked(packed: Packed, numbers: np.ndarray, starts: np.ndarray | None = None) -> Packed:
@@ -203,6 +208,7 @@ def scored(bench: Bench, session: Session) -> dict[str, Any]:
     """Test figures, plain and after QB-Norm with the queries of training as the bank."""
     source = session.source
     assert isinstance(source, FeatureBatches)  # noqa: S101 - the recipes are of features
+    assert isinstance(source.texts, CaptionStore)  # noqa: S101 - of captions, not of transcripts
     module, precision, pairs = source.module.eval(), source.precision, bench.study.pairs
     stores = {split: FeatureStore(pairs[split], module.config, bench.device) for split in ("val", "test")}
     stores["train"] = source.features

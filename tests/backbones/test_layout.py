@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.tiny_backbone import END, LENGTH, PREPROCESSOR, write_json, write_onnx
+from tests.tiny_backbone import LENGTH, PREPROCESSOR, write_json, write_onnx
 
 from wordreel.backbones.config import HeadConfig, ImageTransform, TextSettings
 from wordreel.backbones.layout import (
@@ -15,6 +15,7 @@ from wordreel.backbones.layout import (
     read_text_settings,
     read_transform,
 )
+from wordreel.backbones.tokenizer import END
 from wordreel.errors import WeightsError
 
 HUB = ["config.json", "tokenizer.json", "preprocessor_config.json", "README.md"]

@@ -15,7 +15,7 @@ def pillow(image, transform, *, columns_first):
     """The picture resized by Pillow as torchvision calls it, and cropped as torchvision crops."""
     pil = pytest.importorskip("PIL.Image")
     how = getattr(pil.Resampling, transform.interpolation.upper())
-    height, width, size = *image.shape[:2], transform.size
+    (height, width), size = image.shape[:2], transform.size
     short = min(height, width)
     new = (size, size)
     if transform.resize == "crop":

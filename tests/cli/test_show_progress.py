@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def adding(done: int, seconds: float) -> AddProgress:
-    sizes = {"bytes_done": 10.0 * done, "bytes_total": 40}
-    return AddProgress("adding files", done, 4, media_seconds=2 * seconds, seconds=seconds, **sizes)
+    return AddProgress(
+        "adding files",
+        done,
+        4,
+        bytes_done=10.0 * done,
+        bytes_total=40,
+        media_seconds=2 * seconds,
+        seconds=seconds,
+    )
 
 
 def test_a_script_gets_a_line_every_ten_seconds(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,8 +58,7 @@ def test_a_script_gets_a_line_every_ten_seconds(clock: Clock, capsys: pytest.Cap
 
 
 def test_there_is_no_rate_before_the_first_file_is_done() -> None:
-    sizes = {"bytes_done": 1.0, "bytes_total": 40}
-    now = AddProgress("adding files", 0, 4, media_seconds=0.0, seconds=12.0, **sizes)
+    now = AddProgress("adding files", 0, 4, bytes_done=1.0, bytes_total=40, media_seconds=0.0, seconds=12.0)
     assert describe(now).note == "0/4 files"
 
 
@@ -84,7 +91,7 @@ def test_json_has_all_that_an_add_knows(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_terminal_gets_one_bar_for_each_heading(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(module.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with show_progress(False, shown) as on_progress:
         on_progress(Progress("reading", 1, 2))
         on_progress(Progress("reading", 2, 2))
@@ -99,7 +106,7 @@ def test_a_terminal_gets_one_bar_for_each_heading(
 def test_bars_that_never_start_print_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(module.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with show_progress(False):
         pass
     assert capsys.readouterr().err == ""

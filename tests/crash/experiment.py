@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ class Experiment:
         found = [in_child(self._answers)]
         self._reset()  # looking writes caches
         for step in self.operation.steps:
-            in_child(lambda step=step: self._run(step))
+            in_child(partial(self._run, step))
             states.append(in_child(self._state))
             found.append(in_child(self._answers))
         self._reset()

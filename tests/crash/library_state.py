@@ -16,6 +16,7 @@ from wordreel.catalogue.store import LibraryStore
 from wordreel.maintain.backup import IDENTITY
 from wordreel.maintain.verify import verify
 from wordreel.maintain.wrong_values import recompute_embeddings
+from wordreel.search.query_fields import SearchNorm
 
 QUERY = "blue and red"
 DRAWN = (IDENTITY,)  # settings that are drawn at random
@@ -84,7 +85,10 @@ def _answers(library: wordreel.Library) -> Any:
     """Hits with their moments and scores, plain and with every bank."""
     if not library.store.has_tracks(ColourModel.experts):
         return []
-    norms = [("none", None), *(("is", row.name) for row in library.banks.list())]
+    norms: list[tuple[SearchNorm, str | None]] = [
+        ("none", None),
+        *(("is", row.name) for row in library.banks.list()),
+    ]
     return [
         (bank, str(hit.path), hit.start, hit.end, round(hit.score, 4))
         for norm, bank in norms

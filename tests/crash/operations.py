@@ -66,7 +66,7 @@ class Operation:
     database: str = ""  # of PostgreSQL, that it reads or writes
 
 
-def film(place: Place, name: str, seconds: float = 30.0, seed: int = 7, **extra: object) -> Path:
+def film(place: Place, name: str, seconds: float = 30.0, seed: int = 7, **extra: Any) -> Path:
     """A film whose time follows from its seed: the newest are added first, those with small seeds."""
     path = write_media(place.media / f"{name}.mp4", seconds=seconds, seed=seed, **extra)
     os.utime(path, (NEWEST - seed, NEWEST - seed))

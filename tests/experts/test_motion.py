@@ -36,7 +36,9 @@ def waves(count: int, start: float = 0.0, height: int = 60, width: int = 80) -> 
             for t in range(count)
         ]
     )
-    return Frames((127.5 + 127 * images).astype(np.uint8), start + PERIOD * np.arange(count), PERIOD)
+    return Frames(
+        (127.5 + 127 * images).astype(np.uint8), start + PERIOD * np.arange(count, dtype=np.float64), PERIOD
+    )
 
 
 def windows(count: int) -> list[tuple[int, list[int]]]:
@@ -56,7 +58,7 @@ def numbered(first: int, last: int) -> Frames:
     """Frames of one pixel whose colour is their number."""
     numbers = np.arange(first, last)
     images = np.stack([numbers // 256, numbers % 256, 0 * numbers], axis=1).astype(np.uint8)
-    return Frames(images[:, None, None], PERIOD * numbers, PERIOD)
+    return Frames(images[:, None, None], PERIOD * numbers.astype(np.float64), PERIOD)
 
 
 def looked_at(count: int, cuts: list[int], monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[int]]]:

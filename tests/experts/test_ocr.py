@@ -32,12 +32,14 @@ def picture(*lines: str, height: int = 256, width: int = 340) -> np.ndarray:
 
 
 def film(*images: np.ndarray, start: float = 0.0) -> Frames:
-    return Frames(np.stack(images), start + 2.0 * np.arange(len(images)), 2.0)
+    return Frames(np.stack(images), start + 2.0 * np.arange(len(images), dtype=np.float64), 2.0)
 
 
 @pytest.fixture(scope="module")
 def expert() -> ocr.OcrExpert:
-    return registry.load("ocr", WeightStore())
+    loaded = registry.load("ocr", WeightStore())
+    assert isinstance(loaded, ocr.OcrExpert)
+    return loaded
 
 
 @pytest.fixture(scope="module")

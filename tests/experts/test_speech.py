@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,7 +135,7 @@ def chords() -> np.ndarray:
     notes = [
         np.sin(2 * np.pi * f * t) * (np.sin(np.pi * t * (2 + i)) > 0) for i, f in enumerate((220, 277, 330))
     ]
-    return 0.2 * sum(notes)
+    return 0.2 * np.sum(notes, axis=0)
 
 
 @pytest.mark.parametrize(
@@ -177,10 +178,10 @@ class Segment:
     no_speech_prob: float = 0.05
     compression_ratio: float = 1.2
     sureness: float = 0.9
+    words: Sequence[speech.SpokenWord] | None = None
 
-    @property
-    def words(self) -> list[Spoken]:
-        return [Spoken(f" {word}", i, i + 1, self.sureness) for i, word in enumerate(self.text.split())]
+    def __post_init__(self) -> None:
+        self.words = [Spoken(f" {word}", i, i + 1, self.sureness) for i, word in enumerate(self.text.split())]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-NUMBERS = (0, 1, 2, 3, 7, 8, 16, 32, 63, 64, 127, 128, 255, 256, 1000, 32767, 65535, 2**24, 2**31 - 1, 2**31)
-NUMBERS += (2**32 - 1, 2**40, 2**53, 2**62, 2**63 - 1, 2**64 - 1)
+NUMBERS = (
+    0, 1, 2, 3, 7, 8, 16, 32, 63, 64, 127, 128, 255, 256, 1000, 32767, 65535, 2**24, 2**31 - 1, 2**31,
+    2**32 - 1, 2**40, 2**53, 2**62, 2**63 - 1, 2**64 - 1,
+)  # fmt: skip
 WORDS = (
     b"0", b"-1", b"1e309", b"nan", b"NaN", b"Infinity", b"-0.0", b"null", b"true", b"[]", b"{}", b'""',
     b"\x00", b"\n", b"\r\n", b",", b"'", b'"', b"\\", b"%s", b"../", b"/etc/passwd", b"\xff\xfe",

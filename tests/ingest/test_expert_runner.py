@@ -47,7 +47,7 @@ class Count(IncrementalExpert):
 
 def in_turn(path: Path, expert: Expert) -> list[Track | Absent]:
     """Decode all, cut it into chunks, and give them to one expert in this thread."""
-    (window,) = FakeFence().stream(str(path), [expert.card.need], window=1e6)
+    (window,) = FakeFence().stream(path, [expert.card.need], window=1e6)
     (part,) = window.parts
     chunker = SoundChunker if isinstance(expert.card.need, AudioNeed) else FrameChunker
     chunks = chunker(expert.card.span)

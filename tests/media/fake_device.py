@@ -71,7 +71,7 @@ class FakeDevice:
 def main() -> None:
     device = FakeDevice(os.environ["FAKE_DEVICE"])
     hardware.hwaccel = lambda name: None  # type: ignore[assignment] # the rehearsal runs in software
-    worker.hwaccel = lambda name: device  # type: ignore[assignment]
+    vars(worker).update(hwaccel=lambda name: device)
 
     def open_either(*about: Any) -> Any:
         return device.open(*about[:-1]) if about[-1] is device else open_container(*about)
@@ -79,10 +79,10 @@ def main() -> None:
     container.open_container = open_either  # type: ignore[assignment]
     if device.behaviour == "refuses":
 
-        def refuse(*_: Any) -> None:
+        def refuse(*_: Any, **__: Any) -> None:
             raise MediaError("no driver")
 
-        worker.confine_with_device = refuse
+        vars(worker).update(confine_with_device=refuse)
     worker.main()
 
 

@@ -13,7 +13,8 @@ class Plain(Model):
     """A model with no optional power."""
 
     name, dim, fingerprint = "plain", 2, "0" * 16
-    experts = track_experts = ("a", "b")
+    experts = ("a", "b")
+    track_experts: tuple[str, ...] = experts
 
     def embed(self, tracks, clips):
         return np.ones((len(clips), 2, 2), np.float32), np.ones((len(clips), 2), bool)

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,11 +23,12 @@ from tests.properties.second_process import SecondProcess
 
 from wordreel.errors import BankError, LibraryBusy
 from wordreel.maintain.verify import LEFTOVERS
+from wordreel.search.query_fields import SearchNorm
 
 NAMES = ["a.mp4", "b.mp4", "x/c.mp4", "x/d.mp4", "x/y/e.mp3", "f.png"]
 BANKS = {"small": ["red", "green dogs"], "dull": ["grey", "blue", "blue sea"]}
 QUERIES = ["red", "green things", "blue and red", "dogs number 5", "dogs"]
-NORMS = ["none", "auto", "csls", "is", "dis", "nnn", "cent"]
+NORMS: list[SearchNorm] = ["none", "auto", "csls", "is", "dis", "nnn", "cent"]
 HERE, THERE = "here", "there"
 TWINS = 4  # that stay open
 TIE = 1e-3  # two scores so close may be ranked either way
@@ -290,7 +292,7 @@ class LibraryMachine(RuleBasedStateMachine):
 
     @rule(side=sides, text=st.sampled_from(QUERIES), norm=st.sampled_from(NORMS), moments=st.booleans(),
           data=st.data())  # fmt: skip
-    def search(self, side: str, text: str, norm: str, moments: bool, data) -> None:
+    def search(self, side: str, text: str, norm: SearchNorm, moments: bool, data) -> None:
         bank = data.draw(st.sampled_from([*self.banks, None]))
         if self.stale[side]:
             self.search_stale(side, text, norm, bank, moments)
@@ -382,8 +384,10 @@ class LibraryMachine(RuleBasedStateMachine):
         for name, content, *_ in self.call(HERE, "search", text, "none"):
             assert (name, self.bytes[content]) in possible
         assert self.here.problems() == []
-        attempts = [("add",), ("remove", "x"), ("remove_missing",), ("use", "colours"), ("reindex",),
-                    ("compact",), ("build_bank", "new", ["red"])]  # fmt: skip
+        attempts: list[tuple[Any, ...]] = [
+            ("add",), ("remove", "x"), ("remove_missing",), ("use", "colours"), ("reindex",), ("compact",),
+            ("build_bank", "new", ["red"]),
+        ]  # fmt: skip
         for do, *arguments in attempts:
             with pytest.raises(LibraryBusy):
                 self.call(HERE, do, *arguments)

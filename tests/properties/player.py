@@ -24,6 +24,7 @@ from wordreel.library import Library
 from wordreel.maintain.backup import restore
 from wordreel.maintain.verify import verify
 from wordreel.models import model_store
+from wordreel.search.query_fields import SearchNorm
 from wordreel.types import QueryEmbedding
 
 EXPERTS = {"colour": Colour, "talk": Talk, "shots": Shots}
@@ -114,7 +115,9 @@ class Player:
     def remove_missing(self) -> list[str]:
         return self._names(self.library.remove_missing())
 
-    def search(self, text: str, norm: str = "none", bank: str | None = None, moments: bool = False) -> list:
+    def search(
+        self, text: str, norm: SearchNorm = "none", bank: str | None = None, moments: bool = False
+    ) -> list:
         beta = 8.0 if norm in ("is", "dis") else None
         results = self.library.search(text, norm=norm, bank=bank, beta=beta, moments=moments, limit=100)
         return [

@@ -25,15 +25,16 @@ def write_report(totals: Counter[str], seconds: float) -> None:
     if not folder:
         return
     times = os.times()
+    commands = {name: count for name, count in totals.most_common() if name not in ("steps", *COUNTS)}
     facts = {
         "minutes": float(os.environ["WORDREEL_PROPERTY_MINUTES"]),
         "seconds": round(seconds),
         "cpu_seconds": round(sum(times[:4])),
         "steps": totals["steps"],
         **{name: totals[name] for name in COUNTS},
-        "commands": {name: count for name, count in totals.most_common() if name not in ("steps", *COUNTS)},
+        "commands": commands,
     }
-    rows = [f"| {name} | {count} |" for name, count in facts["commands"].items()]
+    rows = [f"| {name} | {count} |" for name, count in commands.items()]
     text = INTRODUCTION.format(
         **{**facts, "minutes": f"{facts['minutes']:g}"}, searches=totals["search"], cpu=facts["cpu_seconds"]
     )

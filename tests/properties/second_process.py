@@ -39,6 +39,8 @@ class SecondProcess:
         return self._receive()
 
     def kill(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.kill()
         self.process.wait()
         with suppress(BrokenPipeError):

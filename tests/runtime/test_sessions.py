@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -119,9 +120,9 @@ def test_core_ml_stays_off_the_half_precision_engine() -> None:
 def test_memory_is_released_where_the_system_can(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     library = SimpleNamespace(malloc_trim=calls.append)
-    monkeypatch.setattr(runtime.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
     runtime.release_memory()
     assert calls == [0]
-    monkeypatch.setattr(runtime.ctypes, "CDLL", lambda name: SimpleNamespace())
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())
     runtime.release_memory()
     assert calls == [0]

@@ -20,7 +20,8 @@ class ColourModel(Model):
     """A video is its mean colour, a query the colours it names; words weigh through "talk"."""
 
     name = "colours"
-    experts = track_experts = ("colour", "talk")
+    experts: tuple[str, ...] = ("colour", "talk")
+    track_experts = experts
     dim = 3
     fingerprint = "0123456789abcdef"
 

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from beta import GRID, MULTIPLES, RULES, Case, case_of, chosen, judged, rsum, text_of
+from beta import MULTIPLES, RULES, Case, case_of, chosen, judged, rsum, text_of
 from strangers import COLLECTIONS, Gallery
 from tests.hubness.hubby import hubby
 
 from wordreel.hubness import make_method
+from wordreel.hubness.beta import GRID
 from wordreel.retrieval.ranks import ranks_of
 
 

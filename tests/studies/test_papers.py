@@ -17,7 +17,7 @@ from paper_models import table as tables  # noqa: E402
 from paper_models.normed import normalised  # noqa: E402
 
 from wordreel.lab.datasets.types import Caption  # noqa: E402
-from wordreel.lab.models.config import TransformerConfig  # noqa: E402
+from wordreel.lab.models.config import FeatureModelConfig, TransformerConfig  # noqa: E402
 from wordreel.lab.models.text.bert import Bert  # noqa: E402
 from wordreel.lab.training.data.caption_store import states  # noqa: E402
 from wordreel.lab.training.data.packed import Packed, pack  # noqa: E402
@@ -92,6 +92,8 @@ def test_saved_and_loaded(study: material.Study, tmp_path: Path) -> None:
             assert other.counts.tolist() == held.counts.tolist()
             largest = np.abs(held.values).max(axis=1, keepdims=True)
             assert (np.abs(other.values - held.values) <= largest / 254 + 1e-6).all()
+            assert other.times is not None
+            assert held.times is not None
             np.testing.assert_allclose(other.times, held.times, atol=1e-3)
     gone = material.lost(study, again)
     assert 0 < gone["features"]["clip"] < 0.02
@@ -135,6 +137,7 @@ def test_one_caption_has_the_steps_of_all(bench: trial.Bench) -> None:
     assert one.run.steps == -(-int(bench.study.pairs["train"].counts.sum()) // 4)
     assert many.run.steps == 0
     material_of = bench.material(one)
+    assert isinstance(material_of.train_words, Packed)
     assert len(material_of.train_words) == len(material_of.train.texts) == len(material_of.train)
 
 
@@ -155,6 +158,7 @@ def test_every_setting_of_the_grids_is_a_recipe(bench: trial.Bench) -> None:
         for setting in grid:
             made = trial.recipe_of(bench, trial.Job(main[family], setting, seed=3))
             assert made.run.seed == 3
+            assert isinstance(made.model, FeatureModelConfig)
             assert made.model.names == material.EXPERTS
 
 

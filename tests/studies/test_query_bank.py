@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
 from common import T2V, V2T
-from query_bank import Case, entries_of, study, tests
+from query_bank import Case, entries_of, study
+from query_bank import tests as significance_tests
 from query_bank_claims import FAILS, HOLDS, PARTLY, UNCLEAR, judge
 from query_bank_text import plots_of, text_of
 
 from wordreel.retrieval.caption_ranks import Captions, text_to_video
-
-tests.__test__ = False  # a function of the study, not a test
 
 
 def row(section, bank, method, x, r1, **more):
@@ -77,7 +76,7 @@ def test_a_small_study_from_end_to_end():
     held, paired = {}, []
     for case in cases:
         study(case, held)
-        paired += tests(case)
+        paired += significance_tests(case)
     rows = entries_of(held)
     plain = next(r for r in rows if r["section"] == "plain" and r["direction"] == "t2v")
     assert plain["mean"]["r1"] == text_to_video(sims, captions).r1

@@ -192,7 +192,10 @@ class IndexBuilder(Protocol):
     remembers which rows it holds and how large its files are. A builder only writes and reads its files.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Return the name of the kind of index."""
+        ...
 
     def build(
         self,

@@ -8,7 +8,9 @@ Media lie in FILMS while the library is made, which remembers their paths. The a
 import shutil
 import sys
 import zipfile
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from tests.fakes import FakeFence, experts, write_media
 from tests.search.conftest import ColourModel
@@ -16,7 +18,7 @@ from tests.search.conftest import ColourModel
 from wordreel.catalogue.store import LibraryStore
 from wordreel.ingest.add import add
 
-FILES = {
+FILES: dict[str, dict[str, Any]] = {
     "poppies.mp4": {"seconds": 20.0, "seed": 2594},
     "meadow.mp4": {"seconds": 65.0, "seed": 482},
     "part/sea.mp4": {"seconds": 75.0, "seed": 4060},
@@ -30,9 +32,9 @@ BANK = ["red", "green dogs", "blue sea", "grey"]
 
 def embed(store: LibraryStore) -> None:
     try:
-        from wordreel.embed.embed_library import embed_library
+        embed_library = import_module("wordreel.embed.embed_library").embed_library
     except ImportError:
-        from wordreel.search.refresh import refresh as embed_library
+        embed_library = import_module("wordreel.search.refresh").refresh
     embed_library(store, ColourModel())
 
 
@@ -40,9 +42,11 @@ def fill(store: LibraryStore, films: Path) -> None:
     add(store, [films], experts(), FakeFence())
     embed(store)
     store.remove([films / "part" / "gone.mp4"])
-    content = store.file(films / "meadow.mp4").content
+    meadow = store.file(films / "meadow.mp4")
+    assert meadow is not None
+    content = meadow.content
     try:
-        from wordreel.catalogue import banks, captions
+        banks, captions = (import_module(f"wordreel.catalogue.{name}") for name in ("banks", "captions"))
     except ImportError:
         return
     with store.writing():
@@ -51,12 +55,11 @@ def fill(store: LibraryStore, films: Path) -> None:
         captions.put_captions(store.catalogue, content, "films", "train", [("a green meadow", None, None)])
         store.catalogue.run("INSERT INTO settings VALUES ('model', 'bridge')")
     try:
-        from wordreel.catalogue import jobs
+        jobs = import_module("wordreel.catalogue.jobs")
     except ImportError:
         return
-    uploads = jobs
-    if not hasattr(jobs, "save_upload_name"):
-        from wordreel.catalogue import uploads
+    has_names = hasattr(jobs, "save_upload_name")
+    uploads = jobs if has_names else import_module("wordreel.catalogue.uploads")
     jobs.add_job(store, "add", "add films", {"paths": [str(films)]})
     uploads.save_upload_name(store, content, "my meadow.mp4")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 import numpy as np
 from tests.fuzz.engine import Session, Target
@@ -78,13 +80,13 @@ def hdf5_session(folder: Path) -> Session:
     return Session(seeds, run)
 
 
-def _npy(array: np.ndarray, order: str = "C") -> bytes:
+def _npy(array: np.ndarray, order: Literal["C", "F"] = "C") -> bytes:
     file = io.BytesIO()
     np.save(file, np.asarray(array, order=order), allow_pickle=True)
     return file.getvalue()
 
 
-def mutate(rng: Random, data: bytes, corpus: list[bytes]) -> bytes:
+def mutate(rng: Random, data: bytes, corpus: Sequence[bytes]) -> bytes:
     """As the kind of file asks."""
     if data.startswith(b"\x93NUMPY") and rng.random() < 0.5:
         size = int.from_bytes(data[8:10], "little")

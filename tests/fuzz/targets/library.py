@@ -31,9 +31,13 @@ from wordreel.index.exact import ExactIndex
 from wordreel.index.int8 import BUILDER
 from wordreel.maintain.repair import repair
 from wordreel.maintain.verify import verify
+from wordreel.search.query_fields import SearchNorm
 from wordreel.util.checksum import damaged_files
 
-QUERIES = {"red": "none", "blue dogs": "is"}  # words, and how their hits are normalised
+QUERIES: dict[str, SearchNorm] = {
+    "red": "none",
+    "blue dogs": "is",
+}  # words, and how their hits are normalised
 TEXTS = [f"{a} {b}" for a in ("red", "green", "blue") for b in ("sea", "dogs", "poppies", "meadow")]
 
 

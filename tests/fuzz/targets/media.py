@@ -33,8 +33,6 @@ MARKS = (
     b"\xff\xc0",
     b"fmt ",
     b"data",
-)
-MARKS += (
     b"LIST",
     b"strf",
     b"\x1a\x45\xdf\xa3",

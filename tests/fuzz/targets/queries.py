@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from random import Random
@@ -67,7 +67,7 @@ def query_session(folder: Path) -> Session:
             library.where(folder / "films" / "sea.mp4", text)
         lines_with(library.store, [text or "", *(text or "").split()])
 
-    def mutate(rng: Random, data: bytes, corpus: list[bytes]) -> bytes:
+    def mutate(rng: Random, data: bytes, corpus: Sequence[bytes]) -> bytes:
         return mutate_text(rng, data, corpus, (*WORDS, *FTS, *(f"\n{name}=".encode() for name in FIELDS)))
 
     return Session([seed.encode() for seed in SEEDS], run, mutate, library.close)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -77,7 +77,7 @@ def session(cases: tuple[tuple[str, bytes, Reader], ...], folder: Path) -> Sessi
             path.write_bytes(data[1:])
             read(path)
 
-    def mutate(rng: Random, data: bytes, corpus: list[bytes]) -> bytes:
+    def mutate(rng: Random, data: bytes, corpus: Sequence[bytes]) -> bytes:
         others = [other[1:] for other in corpus]
         change = mutate_json if data[1:2] in (b"{", b"[") else mutate_text
         return data[:1] + change(rng, data[1:], others)
@@ -97,7 +97,7 @@ def recipe_session(folder: Path) -> Session:
         path.write_bytes(data)
         recipe.load(path, ["run.epochs=3"])
 
-    def mutate(rng: Random, data: bytes, corpus: list[bytes]) -> bytes:
+    def mutate(rng: Random, data: bytes, corpus: Sequence[bytes]) -> bytes:
         return mutate_text(rng, data, corpus, (*WORDS, *TOML))
 
     return Session(seeds, run, mutate)

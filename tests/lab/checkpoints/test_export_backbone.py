@@ -9,21 +9,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from tests.lab.models.clip.tiny import shake  # noqa: E402
-from tests.tiny_backbone import LENGTH, PREPROCESSOR, SIZE, write_clip, write_json, write_tokenizer  # noqa: E402
+import torch
+from tests.lab.models.clip.tiny import shake
+from tests.tiny_backbone import LENGTH, PREPROCESSOR, SIZE, write_clip, write_json, write_tokenizer
 
-from wordreel.backbones import installed as backbones  # noqa: E402
-from wordreel.backbones.transform import transform_images  # noqa: E402
-from wordreel.errors import WeightsError  # noqa: E402
-from wordreel.lab.checkpoints.clip import init_from_clip, read_clip  # noqa: E402
-from wordreel.lab.checkpoints.export_backbone import export_backbone, is_clip  # noqa: E402
-from wordreel.lab.models import checkpoint  # noqa: E402
-from wordreel.lab.models.build import build  # noqa: E402
-from wordreel.lab.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig  # noqa: E402
-from wordreel.lab.models.clip.video_text import CaptionBatch  # noqa: E402
-from wordreel.runtime.store import WeightStore  # noqa: E402
+from wordreel.backbones import installed as backbones
+from wordreel.backbones.transform import transform_images
+from wordreel.errors import WeightsError
+from wordreel.lab.checkpoints.clip import init_from_clip, read_clip
+from wordreel.lab.checkpoints.export_backbone import export_backbone, is_clip
+from wordreel.lab.models import checkpoint
+from wordreel.lab.models.build import build
+from wordreel.lab.models.clip.config import Clip2VideoConfig, Clip4ClipConfig, TS2NetConfig
+from wordreel.lab.models.clip.video_text import CaptionBatch
+from wordreel.runtime.store import WeightStore
 
 RNG = np.random.default_rng(0)
 PICTURES = RNG.integers(0, 256, (3, 40, 60, 3), np.uint8)

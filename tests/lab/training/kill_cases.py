@@ -2,10 +2,21 @@
 
 from dataclasses import replace
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 from tests.lab.training.forked import forked
-from tests.lab.training.toys import BERT, CONFIGS, EXPERTS, TEXT, toy_data, toy_pairs, toy_recipe, words_of
+from tests.lab.training.toys import (
+    BERT,
+    CONFIGS,
+    EXPERTS,
+    NETWORK,
+    TEXT,
+    toy_data,
+    toy_pairs,
+    toy_recipe,
+    words_of,
+)
 
 from wordreel.lab.datasets.types import Caption
 from wordreel.lab.models.config import ConcatConfig, TextConfig, TransformerConfig
@@ -31,7 +42,7 @@ SCHEDULES = {
     "cosine": {"schedule.kind": "cosine", "schedule.floor": 0.1},
     "warm-up": {"schedule.warmup": 5},
 }
-LOSSES = {
+LOSSES: dict[str, dict[str, Any]] = {
     "margin": {"loss.margin": 0.2},
     "diagonal": {"loss.diagonal": True, "loss.same_video": "count"},
     "info-nce": {"loss.kind": "info-nce", "loss.temperature": 0.1},
@@ -189,7 +200,7 @@ FEATURES = {
     "fine-tuned": from_another,
     "frozen": of(replace(MMT, text=replace(BERT, frozen=True))),
     "frozen layers": of(
-        replace(MMT, text=replace(BERT, network=replace(BERT.network, layers=2), frozen_layers=1))
+        replace(MMT, text=replace(BERT, network=replace(NETWORK, layers=2), frozen_layers=1))
     ),
     "shuffled": of(replace(MMT, inputs="shuffled")),
     "pooled": of(replace(MMT, inputs="pooled", aggregate="mean")),

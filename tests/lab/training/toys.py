@@ -1,6 +1,7 @@
 """Small synthetic sets that can be learned by heart, and recipes for them."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,7 +38,7 @@ TEXT = TextConfig("vectors", 7, "vlad", 3, 1, max_tokens=5)
 NETWORK = TransformerConfig(30, 8, 1, 2, 16, 10, 2)
 BERT = TextConfig("bert", 8, "cls", network=NETWORK, max_tokens=5)
 TIMED = tuple(replace(e, pool="mean", clusters=0, max_tokens=3, type_id=n + 1) for n, e in enumerate(EXPERTS))
-CONFIGS = {
+CONFIGS: dict[str, Any] = {
     "ce": CEConfig(EXPERTS, TEXT, 8),
     "moee": MoEEConfig(EXPERTS, TEXT),
     "mmt": MMTConfig(TIMED, BERT, 8, layers=1, heads=2, inner=16, positions=8, types=5, dropout=0.1),

@@ -25,9 +25,9 @@ def together(
         command = [sys.executable, __file__, folder, str(int(own_device)), argument, *scripts]
         done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
+        files = [Path(folder) / str(rank) for rank in range(SIZE)]
         outputs = [
-            tuple((Path(folder) / f"{rank}.{stream}").read_text() for stream in ("out", "err"))
-            for rank in range(SIZE)
+            (file.with_suffix(".out").read_text(), file.with_suffix(".err").read_text()) for file in files
         ]
     return [int(word) for word in done.stdout.split()], outputs
 
@@ -43,7 +43,7 @@ def meeting_place() -> Iterator[dict[str, str]]:
     child = os.fork()
     if child == 0:
         try:
-            from torch.distributed import TCPStore
+            from torch.distributed import TCPStore  # type: ignore[attr-defined] # torch does not say that it exports it
 
             store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
             os.write(writes, str(store.port).encode())

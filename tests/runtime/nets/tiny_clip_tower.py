@@ -12,7 +12,8 @@ TOKENS = (SIZE // PATCH) ** 2 + 1
 
 class _Graph:
     def __init__(self, seed: int) -> None:
-        self.nodes, self.constants = [], []
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[TensorProto] = []
         self.rng = np.random.default_rng(seed)
 
     def constant(self, name, array):

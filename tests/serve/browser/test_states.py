@@ -176,9 +176,9 @@ def test_every_filter_of_the_panel_reaches_the_request(browser: Browser, full: o
         "has_speech": False,
         "has_text": True,
     }
+    expected: dict[str, object] = {**wanted, **typed, "min_confidence": 0.5}
     asked = full.fake.asked[-1]  # type: ignore[attr-defined]
-    for name, value in {**wanted, **typed, "min_confidence": 0.5}.items():
-        assert asked[name] == value, name
+    assert {name: asked[name] for name in expected} == expected
 
 
 def test_a_model_is_downloaded_only_after_a_yes(browser: Browser, full: object) -> None:

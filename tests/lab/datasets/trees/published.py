@@ -6,6 +6,7 @@ import csv
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,10 +40,10 @@ def rows(dim: int, seed: int) -> dict[str, object]:
     return {item: numbers(seed + n, n + 1, dim) for n, item in enumerate(IDS)}
 
 
-def write_ce(folder: Path, protocol: int = 4) -> dict[str, dict[str, object]]:
+def write_ce(folder: Path, protocol: int = 4) -> dict[str, dict[str, Any]]:
     """MSRVTT as Collaborative Experts has it; the features by expert."""
     root = folder / "structured-symlinks"
-    said = {
+    said: dict[str, dict[str, Any]] = {
         "imagenet.resnext101_32x48d.0": vectors(8, 0),
         "imagenet.senet154.0": vectors(8, 10, "f8"),
         "imagenet.senet154.0.max": vectors(8, 15),
@@ -206,8 +207,8 @@ def write_clip4clip(folder: Path, dataset: str) -> None:
             writer.writerow(["key", "vid_key", "video_id", "sentence"])
             writer.writerows([f"ret{n}", f"msr{n}", item, TEXTS[item][0]] for n, item in enumerate(TEST))
         lines = [{"caption": text, "video_id": item} for item in IDS for text in TEXTS[item]]
-        videos = [{"video_id": item} for item in IDS]
-        (folder / "MSRVTT_data.json").write_text(json.dumps({"videos": videos, "sentences": lines}))
+        listing = {"videos": [{"video_id": item} for item in IDS], "sentences": lines}
+        (folder / "MSRVTT_data.json").write_text(json.dumps(listing))
     elif dataset == "MSVD":
         write_list(folder / "train_list.txt", TRAIN)
         write_list(folder / "test_list.txt", TEST)
@@ -215,16 +216,16 @@ def write_clip4clip(folder: Path, dataset: str) -> None:
     elif dataset == "LSMDC":
         names = (("LSMDC16_annos_training.csv", TRAIN), ("LSMDC16_challenge_1000_publictect.csv", TEST))
         for name, ids in names:
-            lines = [f"{i}\t00:00\t00:01\t00:00\t00:02\t{text}" for i in ids for text in TEXTS[i]]
-            (folder / name).write_text("\n".join(lines) + "\n")
+            rows_of_file = [f"{i}\t00:00\t00:01\t00:00\t00:02\t{text}" for i in ids for text in TEXTS[i]]
+            (folder / name).write_text("\n".join(rows_of_file) + "\n")
     elif dataset == "ActivityNet":
-        for name, file, ids in (("train", "train.json", TRAIN), ("val", "val_1.json", TEST)):
+        for name, listed, ids in (("train", "train.json", TRAIN), ("val", "val_1.json", TEST)):
             (folder / f"{name}_ids.json").write_text(json.dumps([f"v_{item}" for item in ids]))
-            told = {
+            moments = {
                 f"v_{item}": {"duration": 9.5, "timestamps": [[0, 5], [5, 9]], "sentences": TEXTS[item]}
                 for item in ids
             }
-            (folder / file).write_text(json.dumps(told))
+            (folder / listed).write_text(json.dumps(moments))
     elif dataset == "DiDeMo":
         for part, ids in (("train", TRAIN), ("test", TEST)):
             write_list(folder / f"{part}_list.txt", [f"{item}.mov" for item in ids])

@@ -74,7 +74,7 @@ def patches_2d(picture: Array, weight: Array) -> Array:
 
 def patches_3d(video: Array, frame: int, weight: Array) -> Array:
     """`[patches, width]` of one frame: its own patch and its neighbours', where there are any."""
-    total = 0.0
+    total: Array = np.zeros(())
     for step in (-1, 0, 1):
         if 0 <= frame + step < len(video):
             total = total + patches_2d(video[frame + step], weight[:, :, step + 1])

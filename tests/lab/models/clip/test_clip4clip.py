@@ -11,16 +11,17 @@ from tests.lab.models.clip.tiny_config import DEPTH, HEADS, tiny_clip  # noqa: E
 from wordreel.errors import WeightsError  # noqa: E402
 from wordreel.lab.models.build import build  # noqa: E402
 from wordreel.lab.models.clip.clip4clip import Clip4Clip  # noqa: E402
-from wordreel.lab.models.clip.config import Clip4ClipConfig  # noqa: E402
+from wordreel.lab.models.clip.config import Clip4ClipConfig, Head  # noqa: E402
 
 LAYERS = 2
 ALL = ("mean", "lstm", "transformer", "tight")
 
 
-def model(head: str, **options) -> Clip4Clip:
+def model(head: Head, **options) -> Clip4Clip:
     torch.manual_seed(0)
     config = Clip4ClipConfig(tiny_clip(), head, layers=LAYERS, max_frames=6, max_words=8, **options)
     made = build(config)
+    assert isinstance(made, Clip4Clip)
     shake(made)
     return made.eval()
 

@@ -26,9 +26,9 @@ def model(**options) -> TS2Net:
     values = {"layers": LAYERS, "patches": PATCHES, "positions": 20, "max_frames": 6, "max_words": 8}
     made = build(TS2NetConfig(clip, samples=20, **{**values, "shifted": 1, **options}))
     shake(made)
-    with torch.no_grad():  # scores far from ties
-        made.visual_token_selector.score_predictor.out_conv[2].weight *= 30
     assert isinstance(made, TS2Net)
+    with torch.no_grad():  # scores far from ties
+        made.get_parameter("visual_token_selector.score_predictor.out_conv.2.weight").mul_(30)
     return made.eval()
 
 

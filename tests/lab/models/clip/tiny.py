@@ -34,7 +34,7 @@ def shake(module: torch.nn.Module, seed: int = 1) -> None:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
-            parameter += 0.1 * torch.randn(parameter.shape, generator=generator)
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
 
 
 def real_frames(batch: FrameBatch) -> list[Array]:

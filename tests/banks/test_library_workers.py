@@ -1,8 +1,7 @@
-"""Embedding, encoding and fitting on workers give what one process gives."""
+"""Embedding and fitting on workers give what one process gives."""
 
 import numpy as np
 import pytest
-from tests.lab.evaluate.test_fit_on_workers import HereWorker
 from tests.search.conftest import ColourModel, store  # noqa: F401 - the fixture
 
 from wordreel.banks import library_workers
@@ -13,10 +12,17 @@ from wordreel.catalogue.tracks import open_tracks
 from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.errors import LibraryError, WeightsError
 from wordreel.hubness import make_method
-from wordreel.lab.evaluate import library as libraries
 from wordreel.models.model_store import DEFAULT
-from wordreel.search.searcher import Searcher
-from wordreel.workers.executor import Executor
+from wordreel.workers.executor import Executor, Outcome
+
+
+class HereWorker:
+    """Runs calls in this process."""
+
+    def wait_ready(self) -> None: ...
+    def stop(self) -> None: ...
+    def call(self, function, args, on_event) -> Outcome:
+        return Outcome.of(function, *args)
 
 
 def unit(rng, count):
@@ -42,22 +48,6 @@ def test_embeddings_are_those_of_one_process(workers, store):  # noqa: F811
     there = cache.load()
     for one, other in zip(expected, (there.ids, there.vectors, there.available), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_similarities_are_those_of_one_process(workers, store, monkeypatch):  # noqa: F811
-    embed_library(store, workers.model)
-    searcher = Searcher.open(store, workers.model)
-    texts = ["red ", "green and blue", " blue", "red and blue", "nothing"]
-    contents = searcher.snapshot.contents()
-    monkeypatch.setattr(libraries, "BATCH", 2)
-    seen = []
-    there = libraries.similarities(
-        searcher, texts, contents, on_progress=lambda one: seen.append(one.done), encode=workers.encode
-    )
-    slowly = np.concatenate([searcher.scores([text]) for text in texts])
-    np.testing.assert_allclose(there, slowly, rtol=1e-5)
-    np.testing.assert_array_equal(there, libraries.similarities(searcher, texts, contents))
-    assert seen == [2, 4, 5]
 
 
 @pytest.mark.parametrize("name", ["is", "dis", "csls", "nnn", "cent", "sinkhorn"])

@@ -19,21 +19,19 @@ from wordreel.retrieval.caption_ranks import (
 from wordreel.retrieval.metrics import retrieval_metrics
 from wordreel.retrieval.ranks import ranks_of
 
-TIES = ("average", "optimistic", "pessimistic")
 
-
-def naive_rank(scores, right, ties):
-    """Sort, find every place the right score could stand in, choose."""
+def naive_rank(scores, right):
+    """Sort, find every place the right score could stand in, and take their mean."""
     ordered = sorted(scores, reverse=True)
     places = [place for place, value in enumerate(ordered, 1) if value == right]
-    return {"average": sum(places) / len(places), "optimistic": places[0], "pessimistic": places[-1]}[ties]
+    return sum(places) / len(places)
 
 
-def naive_t2v(sims, counts, valid, ties):
+def naive_t2v(sims, counts, valid):
     ranks, row = [], 0
     for video, count in enumerate(counts):
         for _ in range(count):
-            ranks.append(naive_rank(sims[row], sims[row][video], ties) if valid[row] else np.nan)
+            ranks.append(naive_rank(sims[row], sims[row][video]) if valid[row] else np.nan)
             row += 1
     return ranks
 
@@ -45,24 +43,24 @@ def own_captions(counts, valid):
         first += count
 
 
-def naive_v2t(sims, counts, valid, ties):
+def naive_v2t(sims, counts, valid):
     """The least of its captions' ranks among all valid captions."""
     ranks = []
     for video, own in enumerate(own_captions(counts, valid)):
         shown = [row[video] for row, used in zip(sims, valid, strict=True) if used]
-        each = [naive_rank(shown, sims[row][video], ties) for row in own]
+        each = [naive_rank(shown, sims[row][video]) for row in own]
         ranks.append(min(each, default=np.nan))
     return ranks
 
 
-def naive_v2t_groups(sims, counts, valid, ties):
+def naive_v2t_groups(sims, counts, valid):
     """The rank of its group among the groups; a group scores as its best caption."""
     groups = list(own_captions(counts, valid))
     ranks = []
     for video, own in enumerate(groups):
         shown = [max(sims[row][video] for row in group) for group in groups if group]
         mine = max((sims[row][video] for row in own), default=None)
-        ranks.append(np.nan if mine is None else naive_rank(shown, mine, ties))
+        ranks.append(np.nan if mine is None else naive_rank(shown, mine))
     return ranks
 
 
@@ -88,17 +86,15 @@ def test_thousands_of_random_cases_equal_the_naive_ranks(part, block, monkeypatc
     rng = np.random.default_rng((part, block))
     for case in range(250):
         sims, counts, valid, captions = random_case(rng)
-        ties = TIES[case % 3]
         given = np.asfortranarray(sims) if case % 2 else sims
         plain = sims.tolist()
         same = np.testing.assert_array_equal
-        same(text_to_video_ranks(given, captions, ties=ties), naive_t2v(plain, counts, valid, ties))
-        wanted = naive_v2t(plain, counts, valid, ties)
-        same(video_to_text_ranks(given, captions, ties=ties), wanted)
-        if ties == "average":
-            same(best_own_ranks(sims.T[:, valid], captions.owner[valid]), wanted)
-        groups = naive_v2t_groups(plain, counts, valid, ties)
-        same(video_to_text_ranks(given, captions, protocol="clip", ties=ties), groups)
+        same(text_to_video_ranks(given, captions), naive_t2v(plain, counts, valid))
+        wanted = naive_v2t(plain, counts, valid)
+        same(video_to_text_ranks(given, captions), wanted)
+        same(best_own_ranks(sims.T[:, valid], captions.owner[valid]), wanted)
+        groups = naive_v2t_groups(plain, counts, valid)
+        same(video_to_text_ranks(given, captions, protocol="clip"), groups)
         same(given, plain)  # nothing was written into
 
 
@@ -107,22 +103,8 @@ def test_figures_are_those_of_the_ranks():
     sims, _, _, captions = random_case(rng)
     assert text_to_video(sims, captions) == retrieval_metrics(text_to_video_ranks(sims, captions))
     for protocol in ("ce", "clip"):
-        ranks = video_to_text_ranks(sims, captions, protocol=protocol, ties="pessimistic")
-        assert video_to_text(sims, captions, protocol=protocol, ties="pessimistic") == retrieval_metrics(
-            ranks
-        )
-
-
-def test_the_bounds_enclose_the_average():
-    sims = np.random.default_rng(0).integers(0, 3, (60, 20)).astype(np.float32)
-    captions = arrange(20, 60)
-    for ranks in (text_to_video_ranks, video_to_text_ranks):
-        low, middle, high = (
-            ranks(sims, captions, ties=ties) for ties in ("optimistic", "average", "pessimistic")
-        )
-        assert (low <= middle).all()
-        assert (middle <= high).all()
-        assert (low + high == 2 * middle).all()
+        ranks = video_to_text_ranks(sims, captions, protocol=protocol)
+        assert video_to_text(sims, captions, protocol=protocol) == retrieval_metrics(ranks)
 
 
 def test_a_model_that_knows_nothing():

@@ -24,11 +24,8 @@ from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embed_library, embedding_cache
 from wordreel.hubness import make_method
 from wordreel.ingest.add import add, add_on
-from wordreel.lab.evaluate.fit_on_workers import fit_on
-from wordreel.lab.evaluate.library import similarities
 from wordreel.library import Library
 from wordreel.maintain.verify import verify
-from wordreel.search.searcher import Searcher
 from wordreel.workers.executor import ATTEMPTS, CallFailed
 from wordreel.workers.ray_worker import ray_executor
 from wordreel.workers.world import run_world
@@ -94,15 +91,7 @@ def test_a_world_that_loses_a_worker_starts_again(executor, tmp_path):
     assert lines[0] == "a worker was lost; starting again from the last saved state"
 
 
-def test_a_bank_is_fitted_in_blocks(executor, tmp_path):
-    values = np.tanh(np.random.default_rng(0).normal(size=(200, 30))).astype(np.float32)
-    np.save(tmp_path / "bank.npy", values)
-    method = make_method("is")
-    state = fit_on(executor, tmp_path / "bank.npy", None, method, None)
-    np.testing.assert_allclose(state.bias(), method.fit(values).bias(), rtol=1e-5, atol=1e-6)
-
-
-def test_a_library_is_embedded_encoded_and_fitted(executor, store, tmp_path):
+def test_a_library_is_embedded_and_fitted(executor, store, tmp_path):
     for n in range(6):
         write_media(tmp_path / "media" / f"{n}.mp4", seconds=30.0 + n, seed=n)
     add(store, [tmp_path / "media"], experts(), FakeFence())
@@ -115,10 +104,6 @@ def test_a_library_is_embedded_encoded_and_fitted(executor, store, tmp_path):
     embed_library(store, model, embed_videos=workers.embed_videos)
     gallery, _ = cache.open()
     np.testing.assert_array_equal(gallery.vectors, here)
-    searcher = Searcher.open(store, model)
-    texts, contents = ["red", "green and blue", "blue"], searcher.snapshot.contents()
-    there = similarities(searcher, texts, contents, encode=workers.encode)
-    np.testing.assert_array_equal(there, similarities(searcher, texts, contents))
     rng = np.random.default_rng(0)
     vectors = BankEmbeddings(np.arange(20), unit(rng, 20), np.ones((20, 2), np.float32))
     state = workers.fit(np.arange(20), vectors, gallery, make_method("is"))

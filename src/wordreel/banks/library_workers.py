@@ -1,4 +1,4 @@
-"""Embed a library's clips, encode texts and fit its banks on workers.
+"""Embed a library's clips and fit its banks on workers.
 
 Workers read the library's files, never its catalogue: SQLite is for processes of one machine. What only the
 catalogue knows travels with each call.
@@ -26,7 +26,7 @@ from wordreel.hubness import Method, State
 from wordreel.models.base import Model
 from wordreel.models.model_store import in_use, open_named
 from wordreel.runtime.store import WeightStore
-from wordreel.types import Bool, Clip, Float32, Int64, QueryEmbedding
+from wordreel.types import Bool, Clip, Float32, Int64
 from wordreel.workers.executor import Executor
 
 VIDEOS = 16  # embedded by one call
@@ -93,10 +93,6 @@ class LibraryWorkers:
             named = hashes([content for content, _ in some])
             yield [(tracks, clips) for tracks, (_, clips) in zip(named, some, strict=True)]
 
-    def encode(self, blocks: Iterable[Sequence[str]]) -> Iterator[list[QueryEmbedding]]:
-        """`wordreel.lab.evaluate.library.EncodeBlocks`."""
-        return self.executor.map(_encode, ((self.open_model, tuple(block)) for block in blocks))
-
     def fit(self, queries: Int64, vectors: BankEmbeddings, gallery: Gallery, method: Method) -> State:
         """`wordreel.banks.fitted_states.FitBank`: blocks of the bank's queries, whose states are merged."""
         shared = not is_object_address(
@@ -148,10 +144,6 @@ def _embed(
         embed_tracks(model, {name: files.load(digest) for name, digest in hashes.items()}, clips)
         for hashes, clips in videos
     ]
-
-
-def _encode(open_model: Callable[[], Model], texts: Sequence[str]) -> list[QueryEmbedding]:
-    return list(_model(open_model).encode(texts))
 
 
 def _fit(files: _GalleryFiles, vectors: BankEmbeddings, method: Method) -> State:

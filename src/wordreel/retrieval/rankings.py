@@ -109,10 +109,7 @@ class OwnItems(RightAnswers):
 
     def ranks(self, scores: Array, start: int) -> Float64:
         """Return the ranks of the best own items, or of the own groups."""
-        if not self.grouped:
-            return best_own_ranks(scores, self.owner, start)
-        videos, starts = np.unique(self.owner, return_index=True)
-        return best_own_ranks(np.fmax.reduceat(scores, starts, axis=1), videos, start)
+        return best_own_ranks(scores, self.owner, start, grouped=self.grouped)
 
 
 def rank_queries(

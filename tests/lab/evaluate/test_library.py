@@ -54,6 +54,15 @@ def test_similarities_can_be_kept(searcher, tmp_path):
     np.testing.assert_array_equal(similarities(searcher, ["red"] * 3, scored.contents), scored.similarities)
 
 
+def test_similarities_in_blocks_are_those_of_each_text(searcher, monkeypatch):
+    texts, contents, seen = ["red ", "green and blue", " blue"], searcher.snapshot.contents(), []
+    monkeypatch.setattr("wordreel.lab.evaluate.library.BATCH", 2)
+    blocks = similarities(searcher, texts, contents, on_progress=lambda one: seen.append(one.done))
+    slowly = np.concatenate([searcher.scores([text]) for text in texts])
+    np.testing.assert_allclose(blocks, slowly, rtol=1e-5)
+    assert seen == [2, 3]
+
+
 def test_a_table_may_name_videos_by_their_paths(searcher):
     whole = next(file.path for file in searcher.store.files() if file.path.endswith("film2.mp4"))
     scored = score(searcher, {"clips/film1.mp4": ["red"], whole: ["blue"]})

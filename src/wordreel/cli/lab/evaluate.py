@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, LibraryOption, OnOption, VerbGroup, print_json, printable
+from wordreel.cli.console.common import JsonOption, LibraryOption, VerbGroup, print_json, printable
 from wordreel.cli.console.option_groups import expand_options
 from wordreel.cli.lab.evaluate_options import (
     BankOptions,
@@ -103,7 +103,6 @@ def captions(
         str | None, typer.Option(help="Report a normalised ranking too, by this bank of captions.")
     ] = None,
     bank_ids: Annotated[str | None, typer.Option(help="Only these ids of the bank.")] = None,
-    on: OnOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a library by captions of its videos.
@@ -117,7 +116,7 @@ def captions(
     queries = CaptionSource(source, data, split, ids)
     banked = None if bank is None else CaptionSource(bank, ids=bank_ids)
     how = Counting(Path(source).name, counting, report)
-    _report(lambda: evaluate_library(queries, library, banked, methods, how, files, exports, on), as_json)
+    _report(lambda: evaluate_library(queries, library, banked, methods, how, files, exports), as_json)
 
 
 @app.command("run")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,11 +27,10 @@ if TYPE_CHECKING:
     from wordreel.hubness import Direction
     from wordreel.lab.datasets.protocols import EvaluationProtocol
     from wordreel.lab.datasets.types import Split
-    from wordreel.lab.evaluate.library import EncodeBlocks, ScoredCaptions
+    from wordreel.lab.evaluate.library import ScoredCaptions
     from wordreel.lab.evaluate.normalised_rankings import Normalisation
     from wordreel.lab.evaluate.runs import Fold
     from wordreel.lab.reports.report import EvaluationReport, ReportRequest
-    from wordreel.library import Library
     from wordreel.retrieval.caption_ranks import Captions
     from wordreel.types import Array
 
@@ -298,7 +296,6 @@ def evaluate_library(
     counting: Counting,
     options: LibraryReportOptions,
     exports: ExportOptions,
-    on: str | None,
 ) -> Evaluated:
     """Measure a library, by captions of its videos."""
     from wordreel.hubness import Direction
@@ -314,23 +311,17 @@ def evaluate_library(
     inputs = source.inputs("captions")
     named = source.data is not None and source.source in protocols.names()
     protocol = protocols.load(source.source) if named else None
-    opened = Library(library, create=False)
-    searcher = opened.searcher()
+    searcher = Library(library, create=False).searcher()
     banks = {}
-    with _encoder(opened, on) as encode:
-        matched = score(
-            searcher, split.captions, save=options.save, on_progress=counter("captions"), encode=encode
-        )
-        if bank is not None:
-            others = bank.read().captions
-            # A bank that holds captions of the videos that are looked for has seen the test.
-            seen = any(texts == others.get(name) for name, texts in split.captions.items())
-            texts = [text for group in others.values() for text in group]
-            rows = similarities(
-                searcher, texts, matched.contents, on_progress=counter("bank queries"), encode=encode
-            )
-            banks[Direction.TEXT_TO_VIDEO] = bank_of(Direction.TEXT_TO_VIDEO, rows, bank.label, seen)
-            inputs += bank.inputs("bank")
+    matched = score(searcher, split.captions, save=options.save, on_progress=counter("captions"))
+    if bank is not None:
+        others = bank.read().captions
+        # A bank that holds captions of the videos that are looked for has seen the test.
+        seen = any(texts == others.get(name) for name, texts in split.captions.items())
+        texts = [text for group in others.values() for text in group]
+        rows = similarities(searcher, texts, matched.contents, on_progress=counter("bank queries"))
+        banks[Direction.TEXT_TO_VIDEO] = bank_of(Direction.TEXT_TO_VIDEO, rows, bank.label, seen)
+        inputs += bank.inputs("bank")
     present = set(matched.videos)
     here = replace(split, items=tuple(item for item in split.items if item.id in present))
     request = counting.request(inputs, protocol, protocols.deviations(protocol, here) if protocol else ())
@@ -358,19 +349,6 @@ def evaluate_library(
             return frames.moment(matched.contents[column], text)
 
         return report.facts, report.write(counting.report.out, frame_of if options.frames else None)
-
-
-@contextmanager
-def _encoder(opened: Library, on: str | None) -> Iterator[EncodeBlocks | None]:
-    """Yield what encodes texts on the workers that `on` names; None to encode them in this process."""
-    if on is None:
-        yield None
-        return
-    from wordreel.banks.library_workers import LibraryWorkers
-    from wordreel.workers.executor import open_executor
-
-    with redirect_stdout(sys.stderr), open_executor(on) as executor:  # Ray prints
-        yield LibraryWorkers.of(executor, opened.store, opened.weights, opened.model).encode
 
 
 def evaluate_run(path: Path, judgements: Path, counting: Counting) -> Evaluated:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, OnOption, print_json, printable
+from wordreel.cli.console.common import JsonOption, print_json, printable
 from wordreel.cli.console.option_groups import expand_options
 from wordreel.cli.lab.evaluate_options import (
     CaptionsPerVideoOption,
@@ -27,7 +23,7 @@ from wordreel.cli.lab.hubness import KeyOption, PlotOption, check_plot, draw, fo
 
 if TYPE_CHECKING:
     from wordreel.hubness import Method
-    from wordreel.lab.evaluate.normalised_rankings import FitMethod, NormalisedRankings
+    from wordreel.lab.evaluate.normalised_rankings import NormalisedRankings
 
 FORMATS = ".npy, .npz, .safetensors, .h5, .pkl or .pt"
 
@@ -97,15 +93,12 @@ class NormOptions:
         Literal["t2v", "v2t"], typer.Option(help="Direction: text to video (t2v) or video to text (v2t).")
     ] = "t2v"
     device: DeviceOption = "auto"
-    on: OnOption = None
 
     def build(self, has_bank: bool, has_gallery_bank: bool) -> Method:
         """Return the method with its parameters, if the banks it needs are there."""
         method = make_with_beta(self.method, self.beta, self.k)
         if self.method.startswith("dual-") != has_gallery_bank:
             raise typer.BadParameter("--gallery-bank goes with the dual methods, and they need it.")
-        if self.on is not None and (not has_bank or has_gallery_bank):
-            raise typer.BadParameter("--on fits one bank: give --bank, and no --gallery-bank.")
         if not has_bank and not (method.transductive or self.method == "none"):
             raise typer.BadParameter("--bank is needed, unless the method is transductive.")
         return method
@@ -189,11 +182,9 @@ def _normalise(
             check_shapes(rows, sims, captions, direction)
             columns = captions.valid if direction is Direction.VIDEO_TO_TEXT else None
             method = with_automatic_beta(method, rows, columns)
-        with _fitting(norm.on, matrices) as fit:
-            result = rank_normalised(
-                method, rows, sims, captions, direction,
-                gallery_bank=second, save=save, device=norm.device, fit=fit,
-            )  # fmt: skip
+        result = rank_normalised(
+            method, rows, sims, captions, direction, gallery_bank=second, save=save, device=norm.device
+        )
     notes += dict.fromkeys(str(warning.message) for warning in caught)
     seen = bank is not None and bank.samefile(test)
     facts = {
@@ -211,19 +202,6 @@ def _normalise(
         "hubness": {"before": asdict(result.before.hubness), "after": asdict(result.after.hubness)},
     }
     return facts, result, notes
-
-
-@contextmanager
-def _fitting(on: str | None, matrices: MatrixOptions) -> Iterator[FitMethod | None]:
-    """Yield what fits the bank on workers; None to fit it in this process."""
-    if on is None or matrices.bank is None:
-        yield None
-        return
-    from wordreel.lab.evaluate.fit_on_workers import fit_on
-    from wordreel.workers.executor import open_executor
-
-    with redirect_stdout(sys.stderr), open_executor(on) as executor:
-        yield partial(fit_on, executor, matrices.bank, matrices.key)
 
 
 def _print(facts: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,12 +15,9 @@ from wordreel.lab.evaluate.runs import Fold
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.retrieval.caption_ranks import Captions
 from wordreel.search.searcher import Searcher
-from wordreel.types import Array, QueryEmbedding
+from wordreel.types import Array
 
 BATCH = 512  # queries scored at once
-
-EncodeBlocks = Callable[[Iterable[Sequence[str]]], Iterable[Sequence[QueryEmbedding]]]
-"""Encodes blocks of texts, in order, somewhere else than in this process."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +56,11 @@ def score(
     *,
     save: Path | None = None,
     on_progress: ProgressCallback | None = None,
-    encode: EncodeBlocks | None = None,
 ) -> ScoredCaptions:
     """Score every caption against every captioned video (`caption_queries`); `save` writes them as `.npy`."""
     queries = caption_queries(searcher, captions)
     with new_matrix(save, (len(queries.texts), len(queries.contents)), np.dtype(np.float32)) as out:
-        scores = similarities(searcher, queries.texts, queries.contents, out, on_progress, encode)
+        scores = similarities(searcher, queries.texts, queries.contents, out, on_progress)
     covered = [searcher.snapshot.coverage(searcher.model.experts, [content]) for content in queries.contents]
     return ScoredCaptions(
         similarities=scores,
@@ -83,7 +79,6 @@ def similarities(
     contents: Sequence[str],
     out: Array | None = None,
     on_progress: ProgressCallback | None = None,
-    encode: EncodeBlocks | None = None,
 ) -> Array:
     """`[texts, contents]`: what `search` ranks these videos by; filled into `out` where there is one."""
     column = {content: number for number, content in enumerate(searcher.snapshot.contents())}
@@ -91,16 +86,10 @@ def similarities(
     if out is None:
         out = np.empty((len(texts), len(contents)), np.float32)
     words = [text.strip() for text in texts]
-    blocks = [words[start : start + BATCH] for start in range(0, len(words), BATCH)]
-    done = 0
-    for block, embeddings in zip(blocks, (encode or _encode_with(searcher))(blocks), strict=True):
-        encoded = searcher.with_words(block, embeddings)
-        out[done : done + len(block)] = searcher.scores(encoded)[:, chosen]
-        done += len(block)
+    for start in range(0, len(words), BATCH):
+        block = words[start : start + BATCH]
+        encoded = searcher.with_words(block, searcher.model.encode(block))
+        out[start : start + len(block)] = searcher.scores(encoded)[:, chosen]
         if on_progress:
-            on_progress(Progress("scoring texts", done, len(texts)))
+            on_progress(Progress("scoring texts", start + len(block), len(texts)))
     return out
-
-
-def _encode_with(searcher: Searcher) -> EncodeBlocks:
-    return lambda blocks: (searcher.model.encode(block) for block in blocks)

@@ -6,7 +6,6 @@ stored, unless they are to be saved, and then they go straight into the file. In
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +28,6 @@ from wordreel.retrieval.rankings import OwnItems, Ranking, RightAnswers, RightIt
 from wordreel.types import Array, Bool
 
 BETA_SAMPLE = 4096  # bank queries looked at to choose β
-FitMethod = Callable[[Method, Bool | None], State]
-"""Fits a method to the bank, of which only some columns are gallery items (all if None)."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,6 @@ def rank_normalised(
     save: Path | None = None,
     k: int = 10,
     device: str = "cpu",
-    fit: FitMethod | None = None,
 ) -> NormalisedRankings:
     """Rank `test` as it is and normalised by `bank`.
 
@@ -115,7 +111,6 @@ def rank_normalised(
         save: Write the corrected scores to this `.npy` file.
         k: Of the k-occurrences.
         device: Where to fit: `cpu`, `cuda` or `auto`.
-        fit: Fits the bank somewhere else than in this process.
 
     Raises:
         HubnessError: The matrices do not fit together, or the file cannot be written.
@@ -129,7 +124,7 @@ def rank_normalised(
     answers: RightAnswers = RightItem(captions.owner)
     if backwards:
         answers = OwnItems(owner, grouped=protocol == "clip")
-    state = fit(method, columns) if fit else _fit(method, bank, gallery_bank, source, asks, device)
+    state = _fit(method, bank, gallery_bank, source, asks, device)
     queries, items = source.shape
     corrected = np.zeros(queries, bool)
 

@@ -1,11 +1,7 @@
 """Rankings that go out for other programs, and come back as TREC runs."""
 
-import json
-
 import pytest
-from tests.cli.invoke import shell, shell_json
-
-from wordreel.errors import EvaluationError
+from tests.cli.invoke import shell_json
 
 
 def test_a_ranking_goes_out_as_a_trec_run_and_comes_back(sims):
@@ -31,7 +27,7 @@ def test_the_exported_ranking_is_the_normalised_one_where_there_is_a_bank(sims):
 
 
 def test_videos_that_ask_are_exported_the_other_way_round(sims):
-    run, folder = sims / "run.trec", sims / "beir"
+    run, qrels = sims / "run.trec", sims / "qrels.txt"
     here = shell_json(
         "evaluate",
         "matrix",
@@ -40,26 +36,8 @@ def test_videos_that_ask_are_exported_the_other_way_round(sims):
         "v2t",
         "--export-trec",
         run,
-        "--export-beir",
-        folder,
+        "--export-qrels",
+        qrels,
     )
-    back = shell_json("evaluate", "run", run, folder, "--direction", "v2t")
+    back = shell_json("evaluate", "run", run, qrels, "--direction", "v2t")
     assert back["runs"][0]["figures"] == pytest.approx(here["runs"][0]["figures"])
-
-
-def test_a_beir_folder_holds_queries_corpus_and_qrels(sims):
-    folder = sims / "beir"
-    shell("evaluate", "matrix", sims / "a.npy", "--export-beir", folder)
-    lines = {name: (folder / f"{name}.jsonl").read_text().splitlines() for name in ("queries", "corpus")}
-    assert (len(lines["queries"]), len(lines["corpus"])) == (60, 20)
-    assert json.loads(lines["queries"][4]) == {"_id": "v1#1", "text": "v1#1"}
-    assert json.loads(lines["corpus"][1]) == {"_id": "v1", "title": "", "text": "v1"}
-    qrels = (folder / "qrels" / "test.tsv").read_text().splitlines()
-    assert qrels[:2] == ["query-id\tcorpus-id\tscore", "v0#0\tv0\t1"]
-    (folder / "corpus.jsonl").write_text("\n".join(lines["corpus"][1:]) + "\n")
-    run = sims / "run.trec"
-    shell("evaluate", "matrix", sims / "a.npy", "--export-trec", run)
-    with pytest.raises(EvaluationError, match="judges item 'v0', which the folder lacks"):
-        shell("evaluate", "run", run, folder)
-    with pytest.raises(EvaluationError, match=r"holds no qrels/test\.tsv"):
-        shell("evaluate", "run", run, sims)

@@ -13,7 +13,6 @@ from wordreel.banks.sources import from_log
 from wordreel.lab.datasets import captioned_folder, json_captions
 from wordreel.lab.datasets.annotation_files import read_id_list
 from wordreel.lab.datasets.caption_table import read_caption_table
-from wordreel.lab.evaluate.exchange import read_texts as read_beir
 from wordreel.lab.evaluate.trec import read_qrels, read_run, run_ranks
 from wordreel.lab.training import recipe
 from wordreel.search.caption import read_texts
@@ -41,10 +40,6 @@ def _judged(path: Path) -> object:
     return run_ranks(read_run(path), {"q1": {"v1": 1}, "q2": {"v9": 0}})
 
 
-def _beir(path: Path) -> object:
-    return list(read_beir(path))
-
-
 CAPTIONS: tuple[tuple[str, bytes, Reader], ...] = (
     (".csv", b'path,caption,start,end,split\na.mp4,a man,0,2.5,x\nb.mp4,"rain, x",,,y\n', read_caption_table),
     (".tsv", b"file\tcaption\na.mp4\ta man sings\n", read_caption_table),
@@ -63,7 +58,6 @@ RUNS: tuple[tuple[str, bytes, Reader], ...] = (
     (".run", b"q1 Q0 v1 1 0.9 tag\nq1 Q0 v2 2 0.5 tag\nq2 Q0 v1 1 -3e2 tag\n", _judged),
     (".qrels", b"q1 0 v1 1\nq2 0 v2 0\n", read_qrels),
     (".tsv", b"query-id\tcorpus-id\tscore\nq1\tv1\t1\n", read_qrels),
-    (".jsonl", b'{"_id": "a", "title": "t", "text": "x"}\n{"_id": "b", "text": "y"}\n', _beir),
 )  # fmt: skip
 
 
@@ -105,6 +99,6 @@ def recipe_session(folder: Path) -> Session:
 
 TARGETS = (
     Target("captions", "caption tables, caption files, id lists, query logs", lambda f: session(CAPTIONS, f)),
-    Target("runs", "TREC runs and judgements, BEIR texts", lambda f: session(RUNS, f)),
+    Target("runs", "TREC runs and judgements", lambda f: session(RUNS, f)),
     Target("recipes", "recipes in TOML", recipe_session),
 )

@@ -1,12 +1,9 @@
-"""Runs, judgements and texts: written, read back, and refused with the line at fault."""
-
-import json
+"""Runs and judgements: written, read back, and refused with the line at fault."""
 
 import numpy as np
 import pytest
 
 from wordreel.errors import DatasetError, EvaluationError
-from wordreel.lab.evaluate.exchange import read_texts, write_texts
 from wordreel.lab.evaluate.trec import caption_qrels, read_qrels, read_run, run_ranks, write_qrels, write_run
 from wordreel.retrieval.caption_ranks import arrange, text_to_video_ranks, video_to_text_ranks
 from wordreel.retrieval.metrics import retrieval_metrics
@@ -22,14 +19,12 @@ def captioned(seed=0, videos=9, each=4, levels=10**6):
 
 
 @pytest.mark.parametrize("levels", [3, 10**6])
-@pytest.mark.parametrize("style", ["trec", "beir"])
-def test_a_whole_run_gives_the_ranks_of_the_matrix(tmp_path, levels, style):
+def test_a_whole_run_gives_the_ranks_of_the_matrix(tmp_path, levels):
     sims, captions, texts, videos = captioned(levels=levels)
-    write_qrels(tmp_path / "qrels", caption_qrels(captions, texts, videos), style)
+    write_qrels(tmp_path / "qrels", caption_qrels(captions, texts, videos))
     write_run(tmp_path / "run", sims, texts, videos)
-    for ties in ("average", "optimistic", "pessimistic"):
-        ranks = run_ranks(read_run(tmp_path / "run"), read_qrels(tmp_path / "qrels"), ties)
-        assert ranks.tolist() == text_to_video_ranks(sims, captions, ties=ties)[captions.valid].tolist()
+    ranks = run_ranks(read_run(tmp_path / "run"), read_qrels(tmp_path / "qrels"))
+    assert ranks.tolist() == text_to_video_ranks(sims, captions)[captions.valid].tolist()
     backwards = caption_qrels(captions, texts, videos, backwards=True)
     shown = [text for text, valid in zip(texts, captions.valid, strict=True) if valid]
     write_run(tmp_path / "back", sims.T[:, captions.valid], videos, shown)
@@ -162,32 +157,3 @@ def test_runs_that_cannot_be_written_leave_nothing(tmp_path, changes, message):
 def test_ids_of_captions_must_be_as_many():
     with pytest.raises(EvaluationError, match="need as many ids"):
         caption_qrels(arrange(1, 2), ["c"], ["v"])
-
-
-def test_texts_there_and_back(tmp_path):
-    texts = {"q 1": 'a "dog"\nruns', "q2": "été 犬"}
-    write_texts(tmp_path / "queries.jsonl", texts)
-    assert list(read_texts(tmp_path / "queries.jsonl")) == [(name, "", text) for name, text in texts.items()]
-    write_texts(tmp_path / "corpus.jsonl", texts, {"q2": "Titel"})
-    assert [title for _, title, _ in read_texts(tmp_path / "corpus.jsonl")] == ["", "Titel"]
-    first = json.loads((tmp_path / "corpus.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert first == {"_id": "q 1", "title": "", "text": 'a "dog"\nruns'}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", "not JSON"),
-        ("[" * 100_000, "not JSON"),
-        ("[1]", "an object"),
-        ('{"text": "x"}', "must be strings"),
-        ('{"_id": 3, "text": "x"}', "must be strings"),
-        ('{"_id": "a", "text": null}', "must be strings"),
-        ('{"_id": "first", "text": "x"}', "comes twice"),
-    ],
-)
-def test_texts_at_fault(tmp_path, line, message):
-    path = tmp_path / "queries.jsonl"
-    path.write_text('{"_id": "first", "text": "x", "metadata": {}}\n' + line + "\n")
-    with pytest.raises(EvaluationError, match=f"line 2: .*{message}"):
-        list(read_texts(path))

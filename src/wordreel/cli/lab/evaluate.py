@@ -124,7 +124,8 @@ def captions(
 def run(
     path: Annotated[Path, typer.Argument(metavar="RUN", help="A TREC run.")],
     qrels: Annotated[
-        Path, typer.Argument(metavar="QRELS", help="Its right answers: TREC qrels, or a BEIR folder.")
+        Path,
+        typer.Argument(metavar="QRELS", help="Right answers: TREC's qrels, or BEIR's test.tsv."),
     ],
     report: ReportOptions,
     direction: Annotated[

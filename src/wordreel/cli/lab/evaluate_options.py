@@ -198,15 +198,9 @@ class ExportOptions:
     export_qrels: Annotated[
         Path | None, typer.Option(metavar="QRELS", help="Write the right answers as TREC qrels.")
     ] = None
-    export_beir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Write queries, corpus and qrels as a BEIR folder, as MTEB reads."
-        ),
-    ] = None
 
     def __bool__(self) -> bool:
-        return bool(self.export_trec or self.export_qrels or self.export_beir)
+        return bool(self.export_trec or self.export_qrels)
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ def _with_exports(
     import numpy as np
 
     from wordreel.hubness import Direction
-    from wordreel.lab.evaluate.exchange import CaptionedExport
+    from wordreel.lab.evaluate.trec import CaptionedExport
 
     direction = counting.options.directions[0]
     hows = scored.normalisations(methods)
@@ -242,8 +242,6 @@ def _with_exports(
             export.write_run(exports.export_trec, scores)
     if exports.export_qrels:
         export.write_qrels(exports.export_qrels)
-    if exports.export_beir:
-        export.write_beir(exports.export_beir, matched.texts if matched else ())
     return report
 
 
@@ -353,13 +351,11 @@ def evaluate_library(
 
 def evaluate_run(path: Path, judgements: Path, counting: Counting) -> Evaluated:
     """Measure a TREC run by its right answers."""
-    from wordreel.lab.evaluate.exchange import QRELS, evaluate_run, read_judgements
+    from wordreel.lab.evaluate.trec import evaluate_run, read_qrels
     from wordreel.lab.reports.report_files import facts_of, input_of
 
-    qrels, items = read_judgements(judgements)
-    run = evaluate_run(path, qrels, items, counting.options.directions[0])
-    file = judgements / QRELS if judgements.is_dir() else judgements
-    request = counting.request([input_of("run", path), input_of("qrels", file)])
+    run = evaluate_run(path, read_qrels(judgements), counting.options.directions[0])
+    request = counting.request([input_of("run", path), input_of("qrels", judgements)])
     measured = {"kind": "run", "queries": len(run.answered), "items": run.items, "deviations": []}
     return counting.write_tables(
         facts_of(request.title, request.command, request.inputs, measured, [run], seeds=request.seeds)

@@ -1,1 +1,1 @@
-"""Retrieval metrics, rankings, significance tests, reports, and exchange with TREC and BEIR."""
+"""Retrieval metrics, rankings, significance tests, reports, and exchange with TREC."""

@@ -1,4 +1,7 @@
-"""TREC run and qrels files, as trec_eval, ranx and other tools read them.
+"""Exchange with other evaluation tools: TREC run and qrels files, as trec_eval and ranx read them.
+
+A captioned set becomes queries `VIDEO#0`, `VIDEO#1`, … (the captions) and items (the videos); for video to
+text the other way round.
 
 A run has a line per query and retrieved item: `query Q0 item rank score tag`. Columns are separated by white
 space, so ids hold none. The order within a query is that of the scores, as in trec_eval; the written rank is
@@ -12,17 +15,23 @@ right answer.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 import numpy as np
 
 from wordreel.errors import EvaluationError
+from wordreel.hubness import Direction
 from wordreel.index.topk import topk_ids
+from wordreel.lab.evaluate.runs import EvaluationRun
 from wordreel.retrieval.caption_ranks import Captions, row_blocks
-from wordreel.retrieval.ranks import Ties, ranks_against
+from wordreel.retrieval.ranks import ranks_against
 from wordreel.types import Array, Float64
 from wordreel.util.text_files import read_lines
 
@@ -32,6 +41,7 @@ Retrieved = tuple[str, dict[str, float]]
 """What a run retrieved for one query: the query, and item → score in the order of the file."""
 
 QRELS_HEADER = ("query-id", "corpus-id", "score")
+UNKNOWN = "unknown"  # the post-processing of a run that somebody else made
 
 
 @contextmanager
@@ -118,9 +128,7 @@ def read_run(path: Path) -> Iterator[Retrieved]:
         yield query, scores
 
 
-def run_ranks(
-    run: Iterable[Retrieved], qrels: Mapping[str, Mapping[str, int]], ties: Ties = "average"
-) -> Float64:
+def run_ranks(run: Iterable[Retrieved], qrels: Mapping[str, Mapping[str, int]]) -> Float64:
     """Return `[queries of qrels]` rank of the best right answer of each query, in their order.
 
     Infinity where none was retrieved, NaN where a query has no right answer. Queries without judgements do
@@ -138,22 +146,17 @@ def run_ranks(
         right = [score for item, score in scores.items() if qrels.get(query, {}).get(item, 0) > 0]
         if right:
             row, best = np.array([list(scores.values())]), np.array([[max(right)]])
-            ranks[position[query]] = ranks_against(row, best, ties)[0]
+            ranks[position[query]] = ranks_against(row, best)[0]
     return ranks
 
 
-def write_qrels(
-    path: Path, qrels: Mapping[str, Mapping[str, int]], style: Literal["trec", "beir"] = "trec"
-) -> None:
-    """Write judgements in one of the two styles."""
-    line = "{} 0 {} {}\n" if style == "trec" else "{}\t{}\t{}\n"
+def write_qrels(path: Path, qrels: Mapping[str, Mapping[str, int]]) -> None:
+    """Write judgements in TREC's columns."""
     with atomic_text_file(path) as file:
-        if style == "beir":
-            file.write("\t".join(QRELS_HEADER) + "\n")
         for query, right in qrels.items():
             _check_id(query, "the query id")
             file.writelines(
-                line.format(query, _check_id(item, "the item id"), value) for item, value in right.items()
+                f"{query} 0 {_check_id(item, 'the item id')} {value}\n" for item, value in right.items()
             )
 
 
@@ -203,3 +206,87 @@ def caption_qrels(
         query, item = pair[::-1] if backwards else pair
         qrels.setdefault(query, {})[item] = 1
     return qrels
+
+
+@dataclass(frozen=True)
+class CaptionedExport:
+    """A captioned set for other programs.
+
+    Attributes:
+        captions: Captions that are not valid are left out.
+        videos: The names of the videos; numbers where there are none.
+        direction: Whether captions look for videos or videos for captions.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from wordreel.retrieval.caption_ranks import arrange
+    >>> export = CaptionedExport(arrange(2, 4), ["dog", "cat"])
+    >>> with TemporaryDirectory() as folder:
+    ...     export.write_qrels(Path(folder) / "qrels.txt")
+    ...     (Path(folder) / "qrels.txt").read_text().splitlines()
+    ['dog#0 0 dog 1', 'dog#1 0 dog 1', 'cat#0 0 cat 1', 'cat#1 0 cat 1']
+    """
+
+    captions: Captions
+    videos: Sequence[str] = ()
+    direction: Direction = Direction.TEXT_TO_VIDEO
+
+    @cached_property
+    def video_ids(self) -> list[str]:
+        """The ids of the videos: their names, without white space."""
+        return [
+            "_".join(name.split()) for name in self.videos or [f"v{n}" for n in range(self.captions.videos)]
+        ]
+
+    @cached_property
+    def caption_ids(self) -> list[str]:
+        """The ids of the captions: their video's and a number."""
+        numbers = defaultdict[int, Iterator[int]](count)
+        owners = self.captions.owner.tolist()
+        return [f"{self.video_ids[owner]}#{next(numbers[owner])}" for owner in owners]
+
+    @property
+    def backwards(self) -> bool:
+        """Whether videos look for captions."""
+        return self.direction is Direction.VIDEO_TO_TEXT
+
+    @property
+    def qrels(self) -> Qrels:
+        """The right answers of each query."""
+        return caption_qrels(self.captions, self.caption_ids, self.video_ids, backwards=self.backwards)
+
+    def write_run(self, path: Path, scores: Array, k: int = 1000) -> None:
+        """Write the `k` best items of each query of `scores [captions, videos]` as a TREC run."""
+        valid = np.flatnonzero(self.captions.valid)
+        names = [self.caption_ids[caption] for caption in valid]
+        rows = scores if len(valid) == len(self.captions) else scores[valid]
+        if self.backwards:
+            write_run(path, rows.T, self.video_ids, names, k=k)
+        else:
+            write_run(path, rows, names, self.video_ids, k=k)
+
+    def write_qrels(self, path: Path) -> None:
+        """Write which items answer which query, as TREC qrels."""
+        write_qrels(path, self.qrels)
+
+
+def evaluate_run(run: Path, qrels: Qrels, direction: Direction = Direction.TEXT_TO_VIDEO) -> EvaluationRun:
+    """Return the ranks of a TREC run's right answers, for the same tables as any other evaluation.
+
+    Args:
+        run: A TREC run file.
+        qrels: Query → item → relevance (`read_qrels`). Queries without qrels do not count.
+        direction: Whether captions look for videos or videos for captions.
+
+    Returns:
+        The run; its gallery are the items that the run and the qrels name, and answers that were not
+        retrieved have an infinite rank.
+
+    Raises:
+        EvaluationError: A file is malformed, or no query has a right answer.
+    """
+    retrieved = list(read_run(run))
+    named = {item for _, scores in retrieved for item in scores} | {
+        i for right in qrels.values() for i in right
+    }
+    protocol = "" if direction is Direction.TEXT_TO_VIDEO else "ce"
+    return EvaluationRun(direction, protocol, UNKNOWN, len(named), run_ranks(retrieved, qrels))

@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from wordreel.embed.use import UseResult as UseResult
     from wordreel.ingest.add_report import AddProgress as AddProgress
     from wordreel.ingest.add_report import AddReport as AddReport
+    from wordreel.ingest.watch import WatchEvent as WatchEvent
     from wordreel.library import Library as Library
     from wordreel.maintain.publication import PublicationReport as PublicationReport
     from wordreel.media.clip_file import cut_clip as cut_clip
@@ -134,6 +135,7 @@ _MODULES = {
     "catalogue.records": ("Video",),
     "embed.use": ("ModelRow", "UseResult"),
     "ingest.add_report": ("AddProgress", "AddReport"),
+    "ingest.watch": ("WatchEvent",),
     "library": ("Library",),
     "maintain.publication": ("PublicationReport",),
     "media.clip_file": ("cut_clip",),

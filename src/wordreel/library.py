@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from wordreel.ingest.add import RunPass
     from wordreel.ingest.add_report import AddProgress, AddReport
     from wordreel.ingest.extract import ExtractedFile
+    from wordreel.ingest.watch import WatchEvent
     from wordreel.maintain.backup import BackupReport
     from wordreel.maintain.publication import PublicationReport
     from wordreel.models.base import Model
@@ -502,6 +503,45 @@ class Library:
         suspicious = degenerate_embeddings(self.store, self.model, CHECKED_EMBEDDINGS)
         report.degenerate += [("", expert, problem.what) for expert, problem in suspicious]
         return report
+
+    def watch(
+        self,
+        *folders: str | PathLike[str],
+        once: bool = False,
+        within: Sequence[str | PathLike[str]] | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> Iterator[WatchEvent]:
+        """Add new and changed files of folders as they come, one at a time.
+
+        A file gets the quick pass when its size and time have been the same for three seconds, and the
+        thorough one when there is nothing else to do. Files that are gone stay in the library; a folder that
+        is not there is waited for.
+
+        Args:
+            folders: The folders; those inside of them are watched too.
+            once: Stop when everything that is still has been added.
+            within: Refuse files that, links resolved, are in none of these folders.
+            on_progress: Called as by `add`.
+
+        Yields:
+            What happens, as `WatchEvent`.
+
+        Raises:
+            WeightsError: The weights of an expert are not on this machine.
+
+        >>> (folder / "watched").mkdir()
+        >>> [event.kind for event in library.watch(folder / "watched", once=True)]
+        ['idle']
+        """
+        from wordreel.ingest.watch import watch_folders
+
+        self.store.refuse_replica()
+
+        def add(paths: Sequence[str], analysis: Pass) -> AddReport:
+            return self.add(*paths, jobs=1, within=within, passes=[analysis], on_progress=on_progress)
+
+        files = [Path(folder).expanduser() for folder in folders]
+        yield from watch_folders(self.store, files, add, within, once)
 
     def _run_pass(
         self, on_progress: ProgressCallback | None, run: RunPass, executor: Executor | None = None

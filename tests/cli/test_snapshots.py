@@ -22,6 +22,7 @@ UPDATE = bool(os.environ.get("WORDREEL_UPDATE_SNAPSHOTS"))
 # name → the words after `wordreel`; MEDIA and LIBRARY stand for folders
 COMMANDS = {
     "help": "--help",
+    "no_verb": "",
     "add_unchanged": "add MEDIA --experts clip,ocr,shots -L LIBRARY",
     "add_nothing_there": "add MEDIA/nowhere -L LIBRARY",
     "search": "search 'grand opening' -L LIBRARY",
@@ -68,7 +69,7 @@ COMMANDS = {
 }
 COMMAND_HELP = (
     "add", "search", "caption", "import", "use", "models", "train", "evaluate", "qbnorm",
-    "serve", "index",
+    "serve", "index", "watch",
 )  # fmt: skip
 MASKS = (
     (r"\b[0-9a-f]{16,64}\b", "HASH"),
@@ -114,7 +115,7 @@ def folders(shell, media):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(shell, monkeypatch, capsys):
     """The program as `main` runs it: what it prints, and its exit code below."""
 
     def run(arguments: list[str]) -> str:
@@ -124,6 +125,7 @@ def run(monkeypatch, capsys):
         for name in ("KITTY_WINDOW_ID", "TERM_PROGRAM", "LC_TERMINAL", "WORDREEL_PICTURES"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("TERMINAL_WIDTH", "100")
+        monkeypatch.setenv("WORDREEL_LIBRARY", str(shell.library))
         code = 0
         try:
             main()

@@ -11,10 +11,11 @@ from typer.main import get_command
 
 from wordreel import __version__
 from wordreel.cli.console.commands import Command, Group
-from wordreel.cli.console.common import open_library
+from wordreel.cli.console.common import default_library, open_library
 
 VERBS = {
     "add": "manage.add:add",
+    "watch": "manage.watch:watch",
     "search": "find.search:search",
     "where": "find.one_video:where",
     "caption": "find.one_video:caption",
@@ -88,7 +89,7 @@ app = typer.Typer(
         "Find the moment in your videos with words.\n\n"
         'Start with: wordreel add ~/Videos, then: wordreel search "a man lifts a car"'
     ),
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,  # help is printed in a tenth of a second instead of a third
     pretty_exceptions_enable=False,
 )
@@ -102,11 +103,15 @@ def _version(requested: bool) -> None:
 
 @app.callback()
 def _root(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    pass
+    if ctx.invoked_subcommand is None:
+        from wordreel.cli.setup.next_steps import print_next_steps
+
+        print_next_steps(default_library())
 
 
 def _command(verb: str, where: str) -> Any:

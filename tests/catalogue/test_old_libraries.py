@@ -23,7 +23,7 @@ from wordreel.library import Library
 from wordreel.maintain.verify import verify
 
 ARCHIVES = Path(__file__).parent / "old_libraries"
-SCHEMAS = [2, 5, 6, 7, 8, 9, 10]
+SCHEMAS = [2, 5, 6, 7, 8, 9, 10, 11]
 NEWEST = len(migrations())
 KNOWN = {"poppies.mp4", "meadow.mp4", "part/sea.mp4", "song.mp3", "still.png"}
 QUERIES = ("red", "green dogs", "blue", "dogs number 5")

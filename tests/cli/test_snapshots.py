@@ -80,7 +80,7 @@ MASKS = (
     (r"\d+(\.\d+)?× real time", "N× real time"),
     (r"\bin \d+(\.\d+)? (ms|s|min)\b", "in TIME"),
     (r"\b\d+(\.\d+)? ?(KB|MB|GB|KiB|MiB|GiB)\b", "SIZE"),
-    (r"\b\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?", "DATE"),
+    (r"\b\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?([+-]\d\d:\d\d)?)?", "DATE"),
     (r"(seen|ocr) SHARE: .*", "REASONS"),
     (r"\bbeta=[\d.]+", "beta=N"),
     (r"[ \t]+$", ""),

@@ -45,6 +45,19 @@ def test_search_filters(shell, media):
     assert "no file" in shell("search", "opening", "--after", "2999-01-01")
 
 
+def test_sorting_by_date(shell, media):
+    bakery, station = str(media / "signs" / "bakery.mp4"), str(media / "station.mp4")
+    dates = {video["paths"][0]: video["captured"] for video in shell.json("list")}
+    newest = sorted(dates, key=dates.__getitem__, reverse=True)
+    assert [video["paths"][0] for video in shell.json("list", "--sort", "date")] == newest
+    assert shell("list", "--sort", "date").startswith(dates[newest[0]][:10])
+    hits = shell.json("search", "opening", "--sort", "date")
+    assert [(hit["path"], hit["captured"]) for hit in hits] == [(path, dates[path]) for path in newest]
+    assert {hit["path"] for hit in hits if hit["rank"] == 1} == {bakery}
+    shown = shell.json("show", station)
+    assert (shown["captured"], shown["captured_from"]) == (dates[station], "file time")
+
+
 def test_search_filters_by_what_a_file_is(shell, media):
     bakery, station = str(media / "signs" / "bakery.mp4"), str(media / "station.mp4")
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -278,3 +279,40 @@ def test_same_digest_whatever_the_jobs_and_order(tmp_path, media):
             add(store, paths, experts(), FakeFence(), jobs=jobs)
             digests.add(digest_of(store))
     assert len(digests) == 1
+
+
+def test_dates_of_names_and_of_metadata(store, media):
+    names = ("VID-20190714-WA0003.mp4", "plain.mp4")
+    for seed, name in enumerate(names):
+        age(write_media(media / name, seconds=5.0, seed=seed))
+    add(store, [media], experts(), FakeFence())
+    assert [(file.captured[:10], file.captured_from) for file in store.files()] == [
+        ("2019-07-14", "file name"),
+        ("2001-09-09", "file time"),
+    ]
+    (media / "plain.mp4").rename(media / "IMG_20200102_030405.mp4")
+    add(store, [media], experts(), FakeFence())
+    assert store.file(media / "IMG_20200102_030405.mp4").captured == "2020-01-02T03:04:05"
+
+
+def test_metadata_of_earlier_libraries_are_read_once(store, media):
+    write_media(media / "film.mp4", seconds=5.0)
+    add(store, [media], experts(), FakeFence())
+    clips = store.clips()
+    with store.writing():
+        store.catalogue.run("UPDATE contents SET recorded = NULL")
+    dated = DatedFence()
+    assert add(store, [media], experts(), dated).skipped == 1
+    assert (dated.streamed, store.clips()) == ([], clips)
+    assert store.files()[0].captured == "2019-07-14T15:30:12+02:00"
+    assert store.files()[0].captured_from == "metadata"
+    again = DatedFence()
+    assert add(store, [media], experts(), again).skipped == 1
+    assert again.probed == []
+
+
+class DatedFence(FakeFence):
+    """A decoder that finds a date in every file."""
+
+    def probe(self, path):
+        return replace(super().probe(path), recorded="2019-07-14T15:30:12+02:00")

@@ -160,3 +160,12 @@ def test_metadata_of_strangers_never_raises():
         "2019-07-14T15:30:1\x00",
     ):
         assert recorded_date({"creation_time": text}, {"DateTime": text}, NOW) == ""
+
+
+def test_metadata_is_read_by_the_decoder(tmp_path, fence):
+    _film(tmp_path / "film.mp4", UTC_TIME)
+    _picture(tmp_path / "photo.jpg", {ORIGINAL: "2019:07:14 15:30:12", ZONE: "+09:00"})
+    _picture(tmp_path / "other.jpg", {CHANGED: b"2019:07:14 15:30:12\xff\xfe"})
+    assert fence.probe(tmp_path / "film.mp4").recorded == "2019-07-14T13:30:12Z"
+    assert fence.probe(tmp_path / "photo.jpg").recorded == "2019-07-14T15:30:12+09:00"
+    assert fence.probe(tmp_path / "other.jpg").recorded == ""  # not text, and still a picture

@@ -27,6 +27,14 @@ def store(tmp_path: Path):
         yield made
 
 
+LONG_AGO = 1_000_000_000  # 2001-09-09T01:46:40 in UTC
+
+
+def local(time):
+    """The clock of the machine, or of the recording, which is the same here."""
+    return (time.astimezone() if time.tzinfo else time).replace(tzinfo=None)
+
+
 def paths(store, conditions, contents=None):
     found = first_files(store.catalogue, conditions, contents)
     for content, file in found.items():
@@ -77,7 +85,8 @@ def test_folders_and_times_equal_the_slow_look(store, tmp_path):
     (tmp_path / "media" / "deep").mkdir()
     shutil.copy(tmp_path / "media" / "film0.mp4", tmp_path / "media" / "deep" / "copy.mp4")
     for number, path in enumerate(sorted((tmp_path / "media").rglob("*.*"))):
-        os.utime(path, (1_000_000.25 + number, 1_000_000.25 + number))
+        os.utime(path, (LONG_AGO + number, LONG_AGO + number))
+    shutil.copy(tmp_path / "media" / "film1.mp4", tmp_path / "media" / "VID-20010909-WA0001.mp4")
     add(store, [tmp_path / "media"], [Colour(), Talk("speech"), Talk("ocr", span=15.0)], FakeFence())
     files = store.files()
     folders = [
@@ -87,20 +96,23 @@ def test_folders_and_times_equal_the_slow_look(store, tmp_path):
         tmp_path / "media" / "film1.mp4",
         tmp_path / "med",
     ]
-    times = [None, *(datetime.fromtimestamp(1_000_000.25 + number, tz=UTC) for number in (0, 2, 4))]
+    times = [None, *(datetime.fromtimestamp(LONG_AGO + number, tz=UTC) for number in (0, 2, 4))]
+    times += [datetime(2001, 9, 9), datetime(2001, 9, 10)]  # in the zone of the machine
     kept = set()
     for folder, after, before in product(folders, times, times):
-        if after and before and after >= before:
+        if after and before and local(after) >= local(before):
             continue
         expected = {}
         for file in files:
             inside = folder is None or Path(file.path) == folder or folder in Path(file.path).parents
             if (
                 inside
-                and (after is None or file.mtime_ns / 1e9 >= after.timestamp())
-                and (before is None or file.mtime_ns / 1e9 < before.timestamp())
+                and (after is None or local(datetime.fromisoformat(file.captured)) >= local(after))
+                and (before is None or local(datetime.fromisoformat(file.captured)) < local(before))
             ):
                 expected.setdefault(file.content, file.path)
+        if after and before and (after.tzinfo is None) != (before.tzinfo is None):
+            continue
         chosen = Filters(folder, after, before).conditions
         assert paths(store, chosen) == expected
         assert chosen.empty == (folder is None and after is None and before is None)

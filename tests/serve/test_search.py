@@ -55,6 +55,18 @@ def test_look_alikes_have_the_fields_that_the_api_documents(site):
     assert schemas.SearchResponse.model_validate(answer.json).model_dump(mode="json") == answer.json
 
 
+def test_dates_sort_hits_and_lists(site, library):
+    files = {file.content: file for file in opened(library).store.files()}
+    hits = site.get("/api/search?text=red&sort=date").json["hits"]
+    assert [hit["captured"] for hit in hits] == sorted((hit["captured"] for hit in hits), reverse=True)
+    assert all(hit["captured"] == files[hit["content"]].captured for hit in hits)
+    listed = site.get("/api/videos?sort=date").json["items"]
+    assert [item["captured"] for item in listed] == sorted((f.captured for f in files.values()), reverse=True)
+    shown = site.get(f"/api/videos/{listed[0]['content']}").json
+    assert (shown["captured"], shown["captured_from"]) == (listed[0]["captured"], "file time")
+    assert site.get("/api/search?text=red&sort=size").status == 422
+
+
 def test_pages_are_parts_of_the_whole(site):
     whole = site.get("/api/search?text=green&moments=true&limit=20").json["hits"]
     assert len(whole) > 5

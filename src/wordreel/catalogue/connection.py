@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from wordreel.catalogue.paths import file_date, from_blob
 from wordreel.errors import DiskError, LibraryError, NextStep
 from wordreel.util.atomic import sync_file
 
@@ -50,11 +51,18 @@ def version(connection: sqlite3.Connection) -> int:
 def migrate(connection: sqlite3.Connection, steps: list[Migration] | None = None) -> None:
     """Apply what is missing, one transaction per migration. A newer catalogue is refused, not touched."""
     steps = migrations() if steps is None else steps
+    connection.create_function("file_date", 3, _file_date)
     for step in steps:
         at = version(connection)
         _refuse_newer(at, steps[-1].number)
         if step.number > at:
             _apply(connection, step)
+
+
+def _file_date(path: bytes, mtime_ns: int, part: str) -> str:
+    """Return the date or the source of a file that was added before dates were stored."""
+    date, source = file_date(from_blob(path), mtime_ns, None)
+    return date if part == "date" else source
 
 
 def check_version(connection: sqlite3.Connection) -> None:

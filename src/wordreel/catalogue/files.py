@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wordreel.catalogue.store import LibraryStore
 
 FileKind = Literal["video", "audio", "image"]
+ListOrder = Literal["added", "date"]
 
 AT_ONCE = 500  # contents in one statement
 TAGGED_MOMENTS = "SELECT content, start, end FROM annotations WHERE kind = 'tag' AND key = ?"
@@ -66,11 +67,12 @@ class FileConditions:
 
 @dataclass(frozen=True)
 class FileRecord:
-    """The first path of a content, its kind and duration, and the last pass that it has had."""
+    """The first path of a content and its date, its kind and duration, and the last pass that it has had."""
 
     path: str
     kind: FileKind
     duration: float
+    captured: str
     analysis: Literal["quick", "thorough"]
 
 
@@ -94,7 +96,7 @@ def first_files(
     for start in range(0, 1 if contents is None else len(contents), AT_ONCE):
         clause, values = _where(conditions, None if contents is None else contents[start : start + AT_ONCE])
         rows = catalogue.rows(
-            f"""SELECT f.content, min(f.path), c.kind, c.duration,
+            f"""SELECT f.content, min(f.path), c.kind, c.duration, f.captured,
                        CASE WHEN q.content IS NULL THEN 'thorough' ELSE 'quick' END
                 FROM files f JOIN contents c ON c.content = f.content
                 LEFT JOIN quick_contents q ON q.content = f.content
@@ -124,17 +126,21 @@ class ListedVideo:
     kind: str
     duration: float
     added_at: float
+    captured: str
+    captured_from: str
     analysis: Literal["quick", "thorough"]
 
 
-def list_videos(store: LibraryStore) -> list[ListedVideo]:
-    """Every content that has a file, the newest first."""
+def list_videos(store: LibraryStore, sort: ListOrder = "added") -> list[ListedVideo]:
+    """Every content that has a file: the last added first, or the last recorded."""
+    order = "since" if sort == "added" else "captured"
     rows = store.catalogue.rows(
-        """SELECT f.content, min(f.path), c.kind, c.duration, min(f.added_at) AS since,
+        f"""SELECT f.content, path, c.kind, c.duration, since, captured, captured_from,
                   CASE WHEN q.content IS NULL THEN 'thorough' ELSE 'quick' END
-           FROM files f JOIN contents c ON c.content = f.content
-           LEFT JOIN quick_contents q ON q.content = f.content
-           GROUP BY f.content ORDER BY since DESC, f.content"""
+           FROM (SELECT content, min(path) AS path, captured, captured_from FROM files GROUP BY content) f
+           JOIN (SELECT content, min(added_at) AS since FROM files GROUP BY content) USING (content)
+           JOIN contents c USING (content) LEFT JOIN quick_contents q USING (content)
+           ORDER BY {order} DESC, f.content"""  # noqa: S608
     )
     return [ListedVideo(content, from_blob(path), *rest) for content, path, *rest in rows]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from wordreel.errors import LibraryError, NextStep
+from wordreel.media.capture_date import capture_date
 
 VERIFY = NextStep("look for damage", "verify")
 IMPORTED = "dataset:"  # imported items have no file: their path is `dataset:NAME/id`
@@ -41,6 +42,18 @@ def imported_path(dataset: str, item: str) -> str:
 def is_imported(path: str) -> bool:
     """Whether a path is that of an item imported without a file."""
     return path.startswith(IMPORTED)
+
+
+def file_date(path: str, mtime_ns: int, recorded: str | None) -> tuple[str, str]:
+    """Return when a file was recorded and where that was read; empty text for imported items.
+
+    >>> file_date("/films/VID-20190714-WA0003.mp4", 0, None)
+    ('2019-07-14', 'file name')
+    """
+    if is_imported(path):
+        return "", ""
+    captured = capture_date(recorded or "", path, mtime_ns / 1e9)
+    return captured.date, captured.source
 
 
 def library_path(path: str | os.PathLike[str]) -> str:

@@ -35,6 +35,8 @@ class StoredFile:
     size: int
     mtime_ns: int
     added_at: float
+    captured: str = ""  # when it was recorded, as ISO 8601 text in local time; empty for an imported item
+    captured_from: str = ""  # where that was read: "metadata", "file name" or "file time"
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Video:
     paths: tuple[str, ...]
     size: int
     analysis: Pass = "thorough"
+    captured: str = ""  # of the first path, as in `StoredFile`
+    captured_from: str = ""
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,9 @@ from wordreel.media.types import MediaInfo
 from wordreel.types import Absent, Track
 from wordreel.util.atomic import make_dir
 
-_INFO = (
-    "kind, container, duration, width, height, rotation, frame_rate, video_codec, audio_codec, sample_rate"
+INFO = (
+    "kind, container, duration, width, height, rotation, frame_rate, video_codec, audio_codec, sample_rate, "
+    "recorded"
 )
 _ANALYSIS = (
     "CASE WHEN EXISTS (SELECT 1 FROM quick_contents q WHERE q.content = c.content) "
@@ -53,7 +54,7 @@ MODEL_SETTING = "model"
 SOURCE_SETTING = "backbone_source"  # where the backbone in use came from: another machine needs it
 REPLICA = "replica of"  # of a replica: {"library", "generation"} as JSON
 COPY_IT = NextStep("copy the library to a disk that can be written")
-_FILE = "path, content, size, mtime_ns, added_at"
+_FILE = "path, content, size, mtime_ns, added_at, captured, captured_from"
 
 
 class LibraryStore:
@@ -234,18 +235,27 @@ class LibraryStore:
 
     def _videos(self, where: str, *values: str) -> list[Video]:
         paths: dict[str, list[str]] = {}
-        query = f"SELECT content, path FROM files {where} ORDER BY path"  # noqa: S608
-        for content, path in self.catalogue.rows(query, *values):
+        dates: dict[str, tuple[str, str]] = {}
+        query = f"SELECT content, path, captured, captured_from FROM files {where} ORDER BY path"  # noqa: S608
+        for content, path, *date in self.catalogue.rows(query, *values):
             paths.setdefault(content, []).append(from_blob(path))
-        query = f"SELECT content, size, {_ANALYSIS}, {_INFO} FROM contents c {where} ORDER BY content"  # noqa: S608
+            dates.setdefault(content, (date[0], date[1]))
+        query = f"SELECT content, size, {_ANALYSIS}, {INFO} FROM contents c {where} ORDER BY content"  # noqa: S608
         return [
-            Video(content, MediaInfo(*info), tuple(paths.get(content, ())), size, analysis)
+            Video(
+                content,
+                MediaInfo(*info),
+                tuple(paths.get(content, ())),
+                size,
+                analysis,
+                *dates.get(content, ()),
+            )
             for content, size, analysis, *info in self.catalogue.rows(query, *values)
         ]
 
     def info(self, content: str) -> MediaInfo | None:
         """Return what is known of a content as media; None if the library does not have it."""
-        row = self.catalogue.one(f"SELECT {_INFO} FROM contents WHERE content = ?", content)  # noqa: S608
+        row = self.catalogue.one(f"SELECT {INFO} FROM contents WHERE content = ?", content)  # noqa: S608
         return MediaInfo(*row) if row else None
 
     def has_content_of_size(self, size: int) -> bool:

@@ -190,6 +190,9 @@ class FileProcessor:
     def _run_experts(self, task: AddTask, content: str, info: MediaInfo | None) -> ProcessOutcome:
         known = self.store.info(content)  # a copy may have been recorded since this file was opened
         thorough = not self.options.quick and not self.options.keep_clips
+        undated = thorough and known is not None and known.recorded is None
+        if undated and known is not None:  # added by an earlier version, which did not read the date
+            known = replace(known, recorded=self.extractor.probe(Path(task.path)).recorded)
         first_thorough = thorough and is_quick(self.store.catalogue, content)
         media: MediaInfo = known or info or self.extractor.probe(Path(task.path))
         names = self._names(content, media, known is not None, first_thorough)
@@ -209,7 +212,7 @@ class FileProcessor:
             clips = cut_clips(media, self._spans(content, names, tracks, media.duration))
         self._check_stop()
         seconds = media.duration if names else 0.0
-        recorded = media if new else None
+        recorded = media if new or undated else None
         return ProcessedFile(
             task, content, recorded, tracks.results, tuple(clips), seconds, self.options.analysis
         )

@@ -196,8 +196,10 @@ class AddPlanner:
     def _up_to_date(self, content: str) -> bool:
         if self.options.quick:
             return True
-        missing = missing_experts(self.catalogue, content, self.fingerprints)
-        return not missing and not is_quick(self.catalogue, content)
+        undated = "SELECT 1 FROM contents WHERE content = ? AND recorded IS NULL"  # by an earlier version
+        if is_quick(self.catalogue, content) or self.catalogue.one(undated, content):
+            return False
+        return not missing_experts(self.catalogue, content, self.fingerprints)
 
 
 def _gone(catalogue: Catalogue, roots: Sequence[str], seen: set[str]) -> list[str]:

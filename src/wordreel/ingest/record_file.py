@@ -13,9 +13,9 @@ from typing import Literal
 from wordreel.catalogue.clips import ClipBounds
 from wordreel.catalogue.connection import Catalogue
 from wordreel.catalogue.passes import mark_quick, mark_thorough
-from wordreel.catalogue.paths import from_blob, may_exist, to_blob
+from wordreel.catalogue.paths import file_date, from_blob, may_exist, to_blob
 from wordreel.catalogue.remove import files_below
-from wordreel.catalogue.store import LibraryStore
+from wordreel.catalogue.store import INFO, LibraryStore
 from wordreel.ingest.extract import ExpertResult
 from wordreel.ingest.tasks import AddTask, EmbedContent, FailedFile, ProcessedFile
 
@@ -37,8 +37,9 @@ def record_file(
     with catalogue.transaction():
         if processed.info:
             catalogue.run(
-                f"INSERT INTO contents VALUES ({','.join('?' * 13)}) "  # noqa: S608
-                "ON CONFLICT (content) DO UPDATE SET duration = excluded.duration",
+                f"INSERT INTO contents (content, size, {INFO}, added_at) VALUES ({','.join('?' * 14)}) "  # noqa: S608
+                "ON CONFLICT (content) DO UPDATE "
+                "SET duration = excluded.duration, recorded = excluded.recorded",
                 processed.content, task.stamp.size, *astuple(processed.info), time.time(),
             )  # fmt: skip
         for result in processed.results:
@@ -108,13 +109,17 @@ def _insert_path(catalogue: Catalogue, processed: ProcessedFile) -> tuple[FileCh
         change = "moved"
     else:
         change = "duplicates" if holders else "added"
+    recorded = catalogue.one("SELECT recorded FROM contents WHERE content = ?", content)
+    captured = file_date(task.path, task.stamp.mtime_ns, recorded[0] if recorded else None)
     catalogue.run(
-        """INSERT INTO files (path, content, size, mtime_ns, ctime_ns, inode, checked_ns, added_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """INSERT INTO files (path, content, size, mtime_ns, ctime_ns, inode, checked_ns, added_at,
+               captured, captured_from)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
            ON CONFLICT (path) DO UPDATE SET content = excluded.content, size = excluded.size,
                mtime_ns = excluded.mtime_ns, ctime_ns = excluded.ctime_ns, inode = excluded.inode,
-               checked_ns = excluded.checked_ns""",
-        key, content, *astuple(task.stamp), task.checked_ns, time.time(),
+               checked_ns = excluded.checked_ns, captured = excluded.captured,
+               captured_from = excluded.captured_from""",
+        key, content, *astuple(task.stamp), task.checked_ns, time.time(), *captured,
     )  # fmt: skip
     catalogue.run("DELETE FROM failures WHERE path = ?", key)
     return change, lost if change == "moved" else ""

@@ -246,6 +246,7 @@ def _info(header: Header, file: OpenFile) -> MediaInfo:
         video_codec=get_text(header, "video_codec", 40),
         audio_codec=get_text(header, "audio_codec", 40),
         sample_rate=get_int(header, "sample_rate", 0, 2**31),
+        recorded=get_text(header, "recorded", 40),
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from wordreel.errors import OverLimit
+from wordreel.media.capture_date import recorded_date
 from wordreel.media.container import (
     DecodeTask,
     audio_stream,
@@ -43,9 +45,19 @@ def read_info(task: DecodeTask) -> MediaInfo:
         facts["video_codec"] = stream.codec_context.name
         rate = stream.average_rate or stream.base_rate
         facts["frame_rate"] = 0.0 if picture or not rate else float(rate)
+    facts["recorded"] = recorded_date(_metadata(opened, *opened.streams), _metadata(frame))
     kind = "image" if picture else "video" if frame is not None else "audio"
     seconds = 0.0 if picture else real_duration(task)
     return MediaInfo(kind=kind, container=task.container.name, duration=seconds, **facts)
+
+
+def _metadata(*sources: Any) -> dict[str, str]:
+    """Return the metadata of some sources, those of the first before those of the others."""
+    merged: dict[str, str] = {}
+    for source in reversed(sources):
+        with suppress(UnicodeDecodeError):  # EXIF of cameras is in any encoding
+            merged |= source.metadata if source is not None else {}
+    return merged
 
 
 def _first_sound(task: DecodeTask) -> tuple[Any | None, Any | None]:

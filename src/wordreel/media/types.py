@@ -87,6 +87,7 @@ class MediaInfo:
     video_codec: str = ""
     audio_codec: str = ""
     sample_rate: int = 0
+    recorded: str | None = ""  # the date in the metadata (`capture_date`); None where it was not read yet
 
     @property
     def has_video(self) -> bool:

@@ -28,11 +28,17 @@ LONGEST = 1e7  # seconds of a file
 
 
 def _since(day: datetime) -> SqlCondition:
-    return "f.mtime_ns / 1e9 >= ?", (day.timestamp(),)
+    return "f.captured >= ?", (_local_text(day),)
 
 
 def _until(day: datetime) -> SqlCondition:
-    return "f.mtime_ns / 1e9 < ?", (day.timestamp(),)
+    return "f.captured < ? AND f.captured > ''", (_local_text(day),)  # imported items have no date
+
+
+def _local_text(day: datetime) -> str:
+    """Return a time as the dates of files are stored: midnight without a time, as files with a day alone."""
+    local = (day.astimezone() if day.tzinfo else day).replace(tzinfo=None)
+    return local.isoformat(timespec="seconds").removesuffix("T00:00:00")
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,8 @@ class Filters:
 
     Args:
         folder: Under this folder (or this file itself).
-        after: Last modified at or after.
-        before: Last modified before.
+        after: Recorded at or after, by the clock where it was recorded.
+        before: Recorded before.
         min_duration: At least so many seconds long.
         max_duration: At most so many seconds long.
         has_speech: Whether speech was recognised in it.
@@ -62,10 +68,8 @@ class Filters:
     folder: str | PathLike[str] | None = asked(
         None, "folder", "Only files under this folder.", where=lambda folder: under_folder(_real_path(folder))
     )
-    after: datetime | None = asked(
-        None, "day", "Only files last modified on or after this day.", where=_since
-    )
-    before: datetime | None = asked(None, "day", "Only files last modified before this day.", where=_until)
+    after: datetime | None = asked(None, "day", "Only files recorded on or after this day.", where=_since)
+    before: datetime | None = asked(None, "day", "Only files recorded before this day.", where=_until)
     min_duration: float | None = asked(
         None, "number", "Only files at least this many seconds long.",
         at_least=0, served_at_most=LONGEST, where=about_content("duration >= ?"),

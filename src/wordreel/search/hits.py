@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from wordreel.catalogue.files import FileKind, FileRecord
     from wordreel.catalogue.passes import Pass
     from wordreel.catalogue.records import StoredClip
+    from wordreel.search.query_fields import SearchOrder
     from wordreel.search.scoring import Note
 
 
@@ -68,6 +70,7 @@ class Hit:
     why: tuple[Reason, ...] = ()
     confidence: float | None = None  # how unusual this score is for this moment; None without a query bank
     norm: str = "none"  # what corrected the score: "none", or the query bank and its method
+    captured: str = ""  # when the file was recorded, as ISO 8601 text in local time; "" for an imported item
     analysis: Pass = "thorough"  # that the file has had: "quick" while it is known by its key frames alone
 
 
@@ -175,6 +178,12 @@ class Results(Sequence[H], Generic[H]):
             raise WordreelError("a table needs pandas: pip install pandas") from None
         return pandas.DataFrame(self.to_dicts())
 
+    def sorted_by(self, order: SearchOrder) -> Results[H]:
+        """Return the same hits in this order; they keep their ranks."""
+        if order == "relevance":
+            return self
+        return replace(self, hits=tuple(sorted(self.hits, key=attrgetter("captured"), reverse=True)))
+
     def rank_changes(self) -> list[tuple[H, int | None]]:
         """With `compare`: each hit and its rank in the plain list, None where it is not in it."""
         several = len({hit.content for hit in self.hits}) < len(self.hits)  # moments of one video
@@ -205,6 +214,7 @@ def hit_of(
         kind=record.kind,
         duration=record.duration,
         content=moment.content,
+        captured=record.captured,
         analysis=record.analysis,
         **more,
     )

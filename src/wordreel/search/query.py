@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import Field, dataclass, field, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 from wordreel.errors import BankError, NextStep, QueryError
 from wordreel.search.filters import FilterArguments, Filters
-from wordreel.search.query_fields import AUTO, METADATA, SEARCHABLE, SearchNorm, asked
+from wordreel.search.query_fields import AUTO, METADATA, SEARCHABLE, SearchNorm, SearchOrder, asked
 
 LONGEST_QUERY = 10_000  # characters
 WORDS = ("phrases", "then_phrases", "without")
@@ -56,6 +56,7 @@ class QueryArguments(FilterArguments, total=False):
     beta: float | None
     limit: int
     offset: int
+    sort: SearchOrder
     moments: bool
     min_confidence: float
     compare: bool
@@ -82,6 +83,7 @@ class Query:
         beta: Inverse temperature of the inverted softmax; by default the one that the bank's check chose.
         limit: How many hits to return.
         offset: How many of the best hits to skip.
+        sort: "date" lists the best hits by when they were recorded, the newest first.
         moments: Rank every moment instead of the best one of each video.
         min_confidence: Leave out less confident hits; needs a query bank of at least 100 queries.
         compare: Also return the plain ranking, to compare the normalised one with.
@@ -126,6 +128,10 @@ class Query:
     offset: int = asked(
         0, "count", "How many of the best to skip.", at_least=0, served_at_most=10_000, saved=False
     )
+    sort: SearchOrder = asked(
+        "relevance", "choice", "List the best results by relevance, or by date, the newest first.",
+        choices=get_args(SearchOrder),
+    )  # fmt: skip
     moments: bool = asked(False, "flag", "List every matching moment, not the best one of each video.")
     min_confidence: float = asked(
         0.0, "number", "Leave out less confident hits; needs a query bank.", at_least=0, at_most=1
@@ -146,6 +152,8 @@ class Query:
             object.__setattr__(self, "like", VideoMoment(self.like, self.second))
         check_norm(self.norm)
         check_limit(self.limit)
+        if self.sort not in get_args(SearchOrder):
+            raise QueryError(f"cannot sort by {self.sort!r}, only by relevance or date", field="sort")
         if self.beta is not None and not self.beta > 0:
             raise QueryError(f"β is more than 0, not {self.beta:g}", field="beta")
         if self.offset < 0:

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 from wordreel.catalogue.files import SqlCondition
 
 SearchNorm = Literal["auto", "none", "gc", "csls", "is", "dis", "cent", "nnn", "sinkhorn"]
+SearchOrder = Literal["relevance", "date"]
 AUTO: SearchNorm = "auto"
 SEARCHABLE: tuple[str, ...] = tuple(name for name in get_args(SearchNorm) if name != AUTO)
 """The normalisations that need neither other test queries nor a bank of videos, and can score candidates."""

@@ -146,7 +146,7 @@ class Searcher:
         if query.video is not None:
             from wordreel.search.like import find_look_alikes
 
-            return find_look_alikes(self, self.encode_video(query.video), query)
+            return find_look_alikes(self, self.encode_video(query.video), query).sorted_by(query.sort)
         return self._search_text(query, self.encode_texts(query.texts), scoring, on_progress)
 
     def search_many(
@@ -176,11 +176,11 @@ class Searcher:
             find = search_sequence
         if not query.compare:
             chosen = scoring or self.scoring(query.norm, query.bank, query.beta, on_progress)
-            return with_required(self.store, query, find(self, encoded, query, chosen))
+            return with_required(self.store, query, find(self, encoded, query, chosen)).sorted_by(query.sort)
         chosen = scoring or self._compared(query, on_progress)
         plain = find(self, encoded, query, self.scoring("none", query.bank, None, on_progress))
         both = replace(find(self, encoded, query, chosen), plain=plain.hits)
-        return with_required(self.store, query, both)
+        return with_required(self.store, query, both).sorted_by(query.sort)
 
     def where(self, content: str, query: Query, on_progress: ProgressCallback | None = None) -> MatchTimeline:
         """How well the text of a query matches a video over time."""

@@ -98,6 +98,7 @@ def _hit(hit: Hit, weights: dict[str, float], uploaded: dict[str, str]) -> JsonO
         "name": display_name(path, uploaded),
         "kind": hit.kind,
         "duration": hit.duration,
+        "captured": hit.captured,
         "analysis": hit.analysis,
         "start": hit.start,
         "end": hit.end,

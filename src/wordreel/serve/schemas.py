@@ -78,6 +78,9 @@ class HitModel(BaseModel):
     name: str
     kind: str
     duration: float
+    captured: str = Field(
+        description="when it was recorded, ISO 8601 in local time; empty for imported items"
+    )
     analysis: Literal["quick", "thorough"] = Field(description="quick: known by its key frames alone so far")
     start: float
     end: float

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -31,11 +31,14 @@ def list_videos(
     failures: Annotated[
         bool, typer.Option("--failures", help="List what could not be added, and why.")
     ] = False,
+    sort: Annotated[
+        Literal["path", "date"], typer.Option("--sort", help="By path, or by date, the newest first.")
+    ] = "path",
     as_json: JsonOption = False,
 ) -> None:
     """List the files of the library.
 
-    Example: wordreel list --failures
+    Example: wordreel list --sort date
     """
     stats = library.store.stats()
     if failures:
@@ -44,13 +47,18 @@ def list_videos(
         print_result(as_json, rows, [*lines, f"{len(rows)} files could not be added."])
         return
     facts, lines = [], []
-    for video in sorted(library.videos(), key=lambda video: video.paths):
-        names = ("content", "paths", "size", "analysis")
+    by_date = sort == "date"
+    videos = sorted(library.videos(), key=lambda video: video.paths)
+    if by_date:
+        videos.sort(key=lambda video: video.captured, reverse=True)
+    for video in videos:
+        names = ("content", "paths", "size", "analysis", "captured", "captured_from")
         facts.append({name: getattr(video, name) for name in names} | asdict(video.info))
         kinds = {"image": "picture", "features": "features"}
         length = kinds.get(video.info.kind) or kinds.get(video.info.container) or clock(video.info.duration)
         quick = "  (quick look)" if video.analysis == "quick" else ""
-        lines += [f"{length:>10}  {linked(path)}{quick}" for path in video.paths]
+        day = f"{video.captured[:10]:<12}" if by_date else ""
+        lines += [f"{day}{length:>10}  {linked(path)}{quick}" for path in video.paths]
     files, clips = count_of(stats.files, "file"), count_of(stats.clips, "clip")
     failed = count_of(stats.failures, "failure")
     lines += [
@@ -78,6 +86,9 @@ def show(
     length = "" if info["kind"] == "image" else f", {clock(info['duration'])}"
     quick = ", quick look only" if facts["analysis"] == "quick" else ""
     lines = [f"{printable(facts['path'])}: {info['kind']} ({info['container']}){length}{size}{quick}"]
+    if facts["captured"]:
+        date = facts["captured"].replace("T", " ")
+        lines += [f"  {'recorded':<12} {date} (from the {facts['captured_from']})"]
     for expert in facts["experts"]:
         labels = "; ".join(expert["labels"]) if expert["labels"] else f"{expert['rows']} rows"
         labels += f" ({expert['eyes']})" if expert.get("eyes") else ""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from wordreel.catalogue.files import ListedVideo, files_of, list_videos
+from wordreel.catalogue.files import ListedVideo, ListOrder, files_of, list_videos
 from wordreel.catalogue.paths import is_imported
 from wordreel.ingest.plan import resolves_within
 from wordreel.search.caption import rank_captions as rank
@@ -147,6 +147,7 @@ def videos(
     limit: Annotated[int, Query(ge=1, le=500)] = 60,
     folder: Annotated[Folder | None, Query(description="only files under it")] = None,
     q: Annotated[str, Query(max_length=200, description="part of the name or path")] = "",
+    sort: Annotated[ListOrder, Query(description="by when they were added, or recorded")] = "added",
 ) -> VideosResponse:
     """List the library, the newest first."""
     root = folder.rstrip("/") + "/" if folder else ""
@@ -156,7 +157,7 @@ def videos(
         shown, name = display_path(path), display_name(path, service.uploaded)
         return shown.startswith(root) and (wanted in shown.casefold() or wanted in name.casefold())
 
-    found = [video for video in list_videos(service.store) if matches(video.path)]
+    found = [video for video in list_videos(service.store, sort) if matches(video.path)]
     items = [
         VideoSummary(
             **vars(video) | {"path": display_path(video.path)},
@@ -183,7 +184,10 @@ def video(content: ContentPath, service: Served) -> VideoResponse:
         **{name: info[name] for name in ("kind", "duration", "width", "height", "container")},
         size=stored.size,
         added_at=file.added_at if file else 0.0,
-        **{name: known[name] for name in ("analysis", "clips", "experts", "words")},
+        **{
+            name: known[name]
+            for name in ("analysis", "captured", "captured_from", "clips", "experts", "words")
+        },
         state=_state(service, content, known["analysis"]),
         thumb=thumb_url(content, info["duration"] / 2),
         preview=preview_url(content, 0.0, info["duration"]),

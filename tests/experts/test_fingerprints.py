@@ -22,7 +22,6 @@ CARDS = {
     "speech": "a247afafe543ada4",
     "ocr": "fd9131315039b517",
     "faces": "74122965399fa30e",
-    "faces_arc": "90d248a2d10bba49",
     "shots": "505b3983b03a608d",
     "senet154": "11182ab81e43921c",
     "resnext101_wsl": "7de9c7ab28820924",
@@ -39,7 +38,6 @@ PACKAGES = {
     "yunet-sface": "5ed27e00068c6ea94c4becfd005c16a43629686991df381287d5dacb8ff8f746",
     "i3d-kinetics400": "5da6514277e1a02681e84bc74cb6f36e015ffe6f4cd852a2992d828838e26fc8",
     "soundnet8": "a2cf4caaf03b65a983575a4b2c73f11c3bd52510bdc96728645c29522c71fcb3",
-    "scrfd-arcface": "297cb8e231af10d6850a5eb48c8a420f52511242100777d65c05ebb3bdfc8194",
     "clip-image-tower": "f14bf2c079ca4c0c21a86e0e15bdc5622bfe919b11d494349350a65342cd76b9",
     "clip-vocabulary": "2c2da7bc0be77219d9655a5efcba097d5c5a96b8edc63d0970e4ce76572196ef",
 }

@@ -1,11 +1,9 @@
 """Who is seen: faces that are detected, cut out and recognised; a row for each face in each frame.
 
-`faces` detects with YuNet (Wu et al. 2023) and recognises with SFace (Zhong et al. 2021). `faces_arc` is more
-accurate: SCRFD (Guo et al. 2021) detects, ArcFace (Deng et al. 2019) recognises; these weights were trained
-on data for research only, so it runs only on request. `vggface2_resnet50` is a ResNet-50 trained on VGGFace2
-over the faces that YuNet detects (after Liu et al. 2019): the papers speak of 512 numbers a face, the
-published network gives the 2048 of its last pooling; their boxes came from another detector. A box is scaled
-so that its shorter side is 224 pixels and cut centrally.
+YuNet detects (Wu et al. 2023). `faces` recognises with SFace (Zhong et al. 2021), `vggface2_resnet50` with a
+ResNet-50 trained on VGGFace2 (after Liu et al. 2019): the papers speak of 512 numbers a face, the published
+network gives the 2048 of its last pooling; their boxes came from another detector. A box is scaled so that
+its shorter side is 224 pixels and cut centrally.
 """
 
 from __future__ import annotations
@@ -20,16 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.experts.base import Card, ExpertEntry, fingerprint
-from wordreel.experts.face_detection import (
-    MAX_FACES,
-    STRIDES,
-    DetectedFaces,
-    align_face,
-    detect_faces,
-    largest,
-    padded,
-    suppress_overlaps,
-)
+from wordreel.experts.face_detection import DetectedFaces, align_face, detect_faces
 from wordreel.experts.network_experts import published_card
 from wordreel.experts.preprocess import Preprocess
 from wordreel.media.types import FrameNeed, Frames, Sound
@@ -37,7 +26,7 @@ from wordreel.runtime.sessions import Network, in_batches, picture_batch
 from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Array, Float32, Float64, Track
 
-YUNET_SFACE, SCRFD_ARCFACE, VGGFACE2 = "yunet-sface", "scrfd-arcface", "vggface2_resnet50"
+YUNET_SFACE, VGGFACE2 = "yunet-sface", "vggface2_resnet50"
 YUNET_FILE = "face_detection_yunet_2023mar.onnx"
 SFACE_FILE = "face_recognition_sface_2021dec.onnx"
 
@@ -52,18 +41,6 @@ CARD = Card(
     span=15.0,
     note="up to the 8 largest faces of a frame",
 )
-ARC_CARD = Card(
-    name="faces_arc",
-    modality="face",
-    title="Faces, for research only: a row per face, alike for the same person",
-    dim=512,
-    need=FrameNeed(rate=1.0, short_side=360),
-    licence="non-commercial research",
-    weights=(SCRFD_ARCFACE,),
-    span=120.0,
-    default=False,
-    note=f"up to the {MAX_FACES} largest faces of a frame; SCRFD-500M and MobileFaceNet (WebFace600K)",
-)
 VGGFACE2_CARD = replace(
     published_card(
         VGGFACE2, "face", "Faces (ResNet-50, VGGFace2)", 2048, FrameNeed(25.0, 256), 20.0,
@@ -74,8 +51,6 @@ VGGFACE2_CARD = replace(
 VGGFACE2_MEAN = (91.4953, 103.8827, 131.0912)  # blue, green, red
 VGGFACE2_PREPROCESS = Preprocess(224, VGGFACE2_MEAN, (1.0, 1.0, 1.0), bgr=True, unit=1.0)
 VGGFACE2_BATCH = 8
-ARC_MIN_SCORE = 0.5
-ARC_ANCHORS = 2  # per cell
 
 Image = NDArray[np.uint8]
 
@@ -86,6 +61,7 @@ class FacesExpert(ABC):
     def __init__(self, card: Card, store: WeightStore, batch: int) -> None:
         self.card = card
         self.fingerprint = fingerprint(card, *(store.source_hash(name) for name in card.weights))
+        self._detector = Network(store.file(YUNET_SFACE, "yunet.onnx"))
         self._batch = batch
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
@@ -107,9 +83,9 @@ class FacesExpert(ABC):
         """Return the faces of one upright RGB image `[h, w, 3]`, as `embed` takes them."""
         return [align_face(image, points) for points in self.detect(image).points]
 
-    @abstractmethod
     def detect(self, image: Image) -> DetectedFaces:
         """Return the largest faces of one upright RGB image `[h, w, 3]`."""
+        return detect_faces(self._detector, image)
 
     @abstractmethod
     def embed(self, faces: Array) -> Float32:
@@ -121,38 +97,12 @@ class SFaceExpert(FacesExpert):
 
     def __init__(self, store: WeightStore) -> None:
         super().__init__(CARD, store, picture_batch())
-        folder = store.folder(YUNET_SFACE)
-        self._detector = Network(folder / "yunet.onnx")
-        self._recogniser = Network(without_prelu(folder / "sface.onnx"))
-
-    def detect(self, image: Image) -> DetectedFaces:
-        """Return the largest faces of one upright RGB image `[h, w, 3]`."""
-        return detect_faces(self._detector, image)
+        self._recogniser = Network(without_prelu(store.file(YUNET_SFACE, "sface.onnx")))
 
     def embed(self, faces: Array) -> Float32:
         """Return unit rows `[n, 128]` of aligned RGB faces `[n, 112, 112, 3]`; the network scales pixels."""
         pixels = np.ascontiguousarray(faces.transpose(0, 3, 1, 2), np.float32)
         return _unit(self._recogniser(data=pixels)["fc1"])
-
-
-class ArcFaceExpert(FacesExpert):
-    """SCRFD and ArcFace."""
-
-    def __init__(self, store: WeightStore) -> None:
-        super().__init__(ARC_CARD, store, picture_batch())
-        folder = store.folder(SCRFD_ARCFACE)
-        self._detector = Network(folder / "scrfd_500m_bnkps.onnx")
-        self._recogniser = Network(folder / "w600k_mbf.onnx")
-
-    def detect(self, image: Image) -> DetectedFaces:
-        """Return the largest faces of one upright RGB image `[h, w, 3]`."""
-        pixels = padded(image)
-        outputs = self._detector(**{"input.1": _scaled(pixels[None], 128.0)})
-        return largest(suppress_overlaps(decode_scrfd(outputs, pixels.shape[1])))
-
-    def embed(self, faces: Array) -> Float32:
-        """Return unit rows `[n, 512]` of aligned RGB faces `[n, 112, 112, 3]`."""
-        return _unit(self._recogniser(**{"input.1": _scaled(faces, 127.5)})["516"])
 
 
 class VGGFace2Expert(FacesExpert):
@@ -161,11 +111,6 @@ class VGGFace2Expert(FacesExpert):
     def __init__(self, store: WeightStore) -> None:
         super().__init__(VGGFACE2_CARD, store, VGGFACE2_BATCH)
         self._network = Network(store.folder(VGGFACE2) / "network.onnx")
-        self._detector = Network(store.file(YUNET_SFACE, "yunet.onnx"))
-
-    def detect(self, image: Image) -> DetectedFaces:
-        """Return the largest faces of one upright RGB image `[h, w, 3]`."""
-        return detect_faces(self._detector, image)
 
     def cut_out(self, image: Image) -> list[Array]:
         """Return the faces of one upright RGB image, scaled to the network's input."""
@@ -179,7 +124,6 @@ class VGGFace2Expert(FacesExpert):
 
 EXPERTS = {
     CARD.name: ExpertEntry(CARD, SFaceExpert),
-    ARC_CARD.name: ExpertEntry(ARC_CARD, ArcFaceExpert),
     VGGFACE2_CARD.name: ExpertEntry(VGGFACE2_CARD, VGGFace2Expert),
 }
 
@@ -190,32 +134,6 @@ def crop_box(image: Image, box: Float64) -> Image:
     left, right = (int(np.clip(np.round(edge), 0, width)) for edge in box[[0, 2]])
     top, bottom = (int(np.clip(np.round(edge), 0, height)) for edge in box[[1, 3]])
     return image[top:bottom, left:right]
-
-
-def decode_scrfd(outputs: dict[str, Float32], width: int) -> DetectedFaces:
-    """Return candidates with a score of at least `ARC_MIN_SCORE`.
-
-    Each anchor stands at its cell's corner and gives, in strides, how far the box reaches left, up, right and
-    down, and where the five landmarks lie.
-    """
-    boxes, points, scores = [], [], []
-    for stride in STRIDES:
-        confidence = outputs[f"score_{stride}"].reshape(-1).astype(np.float64)
-        candidates = np.flatnonzero(confidence >= ARC_MIN_SCORE)
-        rows, columns = np.divmod(candidates // ARC_ANCHORS, width // stride)
-        corner = stride * np.stack([columns, rows], 1)
-        reach = stride * outputs[f"bbox_{stride}"].reshape(-1, 2, 2)[candidates].astype(np.float64)
-        boxes.append(np.concatenate([corner - reach[:, 0], corner + reach[:, 1]], 1))
-        offsets = stride * outputs[f"kps_{stride}"].reshape(-1, 5, 2)[candidates].astype(np.float64)
-        points.append(corner[:, None] + offsets)
-        scores.append(confidence[candidates])
-    return DetectedFaces(np.concatenate(boxes), np.concatenate(points), np.concatenate(scores))
-
-
-def _scaled(images: Array, spread: float) -> Float32:
-    """Scale `[n, h, w, 3]` in 0..255 to `[n, 3, h, w]` round zero."""
-    values = (images.astype(np.float32) - 127.5) / spread
-    return np.ascontiguousarray(values.transpose(0, 3, 1, 2), np.float32)
 
 
 def _unit(values: Float32) -> Float32:

@@ -17,7 +17,6 @@ EMBEDDED = {
     "speech": "speech",
     "ocr": "ocr",
     "faces": "faces",
-    "faces_arc": "faces",
     "shots": "shots",
 }
 """Experts whose weights come from the package index (or that need none), and their modules."""

@@ -13,32 +13,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.types import Array, Float32
 
-if TYPE_CHECKING:
-    from wordreel.types import Float32
-
-    Arrays = dict[str, Float32]
-
+Arrays = dict[str, Float32]
 DTYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "u1",
-    "BOOL": "?",
-}
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
 LONGEST_HEADER = 100_000_000  # bytes, as in the definition of the format
 
 

@@ -32,7 +32,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -145,7 +145,6 @@ class ChildProcess(MessageLink):
         environment: All of its environment; this process's by default.
         quiet: Drop what it prints.
         buffer: Bytes of each direction that are sent before the other end reads.
-        descriptors: Open files that it inherits.
     """
 
     def __init__(
@@ -155,7 +154,6 @@ class ChildProcess(MessageLink):
         environment: Mapping[str, str] | None = None,
         quiet: bool = False,
         buffer: int = 0,
-        descriptors: Iterable[int] = (),
     ) -> None:
         ours, theirs = socket.socketpair()
         for end in (ours, theirs) if buffer else ():
@@ -169,7 +167,6 @@ class ChildProcess(MessageLink):
                 stdout=output,
                 stderr=output,
                 env=environment,
-                pass_fds=tuple(descriptors),
                 start_new_session=True,  # Ctrl-C is for the process that started this one
             )
         except OSError:

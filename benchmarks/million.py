@@ -31,11 +31,11 @@ from typing import Any
 import numpy as np
 from synthetic_library import CLIPS, add_videos, originals_of, read_originals
 
-from wordreel.banks import everyday
 from wordreel.banks.choose_scoring import choose_scoring, method_for
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.fitted_states import fit_all
 from wordreel.banks.search_index import build_index
+from wordreel.banks.sources import everyday_queries
 from wordreel.catalogue.banks import create_bank, list_banks, read_bank
 from wordreel.index.base import Correction
 from wordreel.index.exact import ExactIndex
@@ -74,7 +74,7 @@ def fill(folder: Path, source: Path, clips: int) -> dict[str, Any]:
             busy = time.process_time() - before
             report["fill_cpu_s_per_10000_clips"] = 1e4 * busy / (clips - have * CLIPS)
         if not list_banks(store):
-            create_bank(store, "everyday", everyday.queries()[1::3], "benchmark")
+            create_bank(store, "everyday", everyday_queries()[1::3], "benchmark")
         built, seconds = _timed(lambda: build_index(store, model))
         if built is not None:
             report["build_index_s"] = seconds
@@ -96,7 +96,7 @@ def search(folder: Path, queries: int) -> dict[str, Any]:
         "open_ms": 1e3 * seconds,
     }
     report["first_search_ms"] = 1e3 * _timed(lambda: _search_once(opened))[1]
-    held_out = everyday.queries()[::3]
+    held_out = everyday_queries()[::3]
     asked = [held_out[number % len(held_out)] for number in range(queries)]
     _timed(lambda: opened.search(Query(held_out[0], norm="none")))
     times: dict[str, list[float]] = {NORM: [], "none": []}
@@ -126,7 +126,7 @@ def recall(folder: Path) -> dict[str, Any]:
     """Compare the index with exact search, and confidences with those of a look at all videos."""
     with Library(folder) as library:
         opened = Searcher.open(library.store, library.model, choose_scoring)
-        held_out = everyday.queries()[::3]
+        held_out = everyday_queries()[::3]
         return {
             "recall_at_10": _recall(opened, held_out[:RECALL_QUERIES]),
             "confidence": _confidence_differences(opened, held_out[:COMPARED]),

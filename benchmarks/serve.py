@@ -34,7 +34,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from wordreel.banks.everyday import queries
+from wordreel.banks.sources import everyday_queries
 
 CLIENTS = (1, 16, 64)
 WARMUP = 3.0  # seconds
@@ -139,7 +139,7 @@ async def load(
 
 def fresh(seed: int) -> Iterator[str]:
     """Sentences that do not come again."""
-    pool, rng = queries(), random.Random(seed)
+    pool, rng = everyday_queries(), random.Random(seed)
     while True:
         yield f"{rng.choice(pool)} {rng.choice(pool)}"
 
@@ -150,7 +150,7 @@ def measure(
     """One server under every load."""
     report: dict[str, list[dict[str, Any]]] = {}
     with served(given.library, source, workers) as server:
-        first, others, again = fresh(seed), fresh(seed + 1), cycle(queries()[:100])
+        first, others, again = fresh(seed), fresh(seed + 1), cycle(everyday_queries()[:100])
         for clients in given.clients:
             asyncio.run(load(server, clients, first, given.limit, WARMUP))
             for name, texts in (("new", others), ("repeated", again)):

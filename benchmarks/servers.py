@@ -5,7 +5,7 @@
     python benchmarks/servers.py 'milvus://127.0.0.1?mode=hnsw' --items 100000
 
 Items are unit vectors of six experts around shared centres, a fifth of the experts absent; queries lie off
-the items, as words do. The index here is the one that a library of so many items has (`index.choose`), and an
+the items, as words do. The index here is the one that a library of so many items has (`index.cached`), and an
 exact scan is the truth. Writes to a table of its own on the server and deletes it. JSON on standard output,
 and in FILE.
 """
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.index.base import Correction, Index
-from wordreel.index.choose import builder_for
+from wordreel.index.cached import builder_for
 from wordreel.index.exact import ExactIndex
 from wordreel.index.milvus import MilvusServer
 from wordreel.index.postgresql import PostgreSQLServer

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from soak_server import JOB, VIDEOS, Server, clip
 
-from wordreel.banks.everyday import queries
+from wordreel.banks.sources import everyday_queries
 
 LEFT_ADDED = 4  # clips that stay before the oldest is removed
 
@@ -47,7 +47,7 @@ class Load:
 
 
 def search_clients(server: Server, load: Load, count: int) -> list[threading.Thread]:
-    texts = queries()
+    texts = everyday_queries()
 
     def search(seed: int) -> None:
         rng = random.Random(seed)

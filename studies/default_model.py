@@ -45,8 +45,7 @@ from common import (
 from default_model_text import plots_of, text_of
 from engines import Ask, Encoded, View, ask, scores, searcher_of
 
-from wordreel.banks import everyday
-from wordreel.banks.sources import BankQueries, subsample
+from wordreel.banks.sources import BankQueries, everyday_queries, subsample
 from wordreel.hubness import Direction, make_method
 from wordreel.lab.evaluate.normalised_rankings import with_automatic_beta
 from wordreel.runtime.store import WeightStore
@@ -154,7 +153,7 @@ def banks_of(
             rows = np.ascontiguousarray(scores(searchers[library], test.texts, theirs)[0].T)
         if len(rows):
             yield V2T, Bank(f"{library} {split} videos", rows, None if val is None else val.bank)
-    yield T2V, Bank("everyday queries", scores(searcher, everyday.queries(), groups[0])[0])
+    yield T2V, Bank("everyday queries", scores(searcher, everyday_queries(), groups[0])[0])
 
 
 def asked_of(collection: Collection, label: str) -> bool:

@@ -39,7 +39,7 @@ from common import (
 from engines import Encoded, View, ask, scores, searcher_of
 from query_bank_text import plots_of, text_of
 
-from wordreel.banks import everyday
+from wordreel.banks.sources import everyday_queries
 from wordreel.hubness import Direction, Method, make_method
 from wordreel.hubness.beta import GRID
 from wordreel.retrieval.caption_ranks import Captions
@@ -142,7 +142,7 @@ def cases_of(
         "MSVD training captions": texts_of(told["msvd"]["train"]),
         "Flickr8k training captions": texts_of(told["flickr8k"]["train"]),
         "MSR-VTT captions": texts_of(told["msrvtt"]["all"]),
-        "everyday queries": everyday.queries(),
+        "everyday queries": everyday_queries(),
     }
     videos = {"MSVD training videos": ("msvd", "train"), "Flickr8k training pictures": ("flickr8k", "train")}
     made = []

@@ -32,7 +32,7 @@ from wordreel.lab.training.frames.frame_batches import VideoEncoder
 from wordreel.lab.training.loop import pick_device, train
 from wordreel.lab.training.measure import measure
 from wordreel.lab.training.open_data import CaptionedVideos, Sources
-from wordreel.lab.training.precision import TrainingPrecision
+from wordreel.lab.training.optimisers import TrainingPrecision
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.training_data import TrainingData, clip_tokens, prepare
 

@@ -16,9 +16,8 @@ import numpy as np
 from common import LIBRARIES, Told, captions_of, progress, texts_of
 from engines import Encoded, View, searcher_of
 
-from wordreel.banks import everyday
 from wordreel.banks.caption_queries import caption_queries
-from wordreel.banks.sources import BankQueries, subsample
+from wordreel.banks.sources import BankQueries, everyday_queries, subsample
 from wordreel.index.exact import ExactIndex
 from wordreel.models.base import Model
 from wordreel.search.searcher import Searcher
@@ -88,7 +87,7 @@ def some_captions(told: Mapping[str, list[str]], count: int = CAPTIONS) -> Told:
 
 def bank_texts(told: Mapping[str, Mapping[str, Told]]) -> dict[str, list[str]]:
     """The everyday queries, and training captions of each collection that has some."""
-    banks = {EVERYDAY: everyday.queries()}
+    banks = {EVERYDAY: everyday_queries()}
     for library, splits in told.items():
         if "train" in splits:
             some = subsample(BankQueries(tuple(texts_of(splits["train"])), library), BANK).texts

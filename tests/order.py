@@ -183,7 +183,7 @@ def leave_out_reasons() -> None:
 
 
 def main() -> None:
-    from wordreel.banks.everyday import queries
+    from wordreel.banks.sources import everyday_queries
 
     parser = argparse.ArgumentParser()
     parser.add_argument("library", type=Path)
@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0, help="after which nothing more is asked")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    known = queries()
+    known = everyday_queries()
     texts = [known[number * len(known) // options.queries] for number in range(options.queries)]
     leave_out_reasons()
     checks, asked, deadline = Checks(), 0, time.monotonic() + 60 * options.minutes

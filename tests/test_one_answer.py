@@ -10,7 +10,7 @@ from tests.cli.invoke import shell
 from tests.media_files import video
 
 from wordreel import Library
-from wordreel.banks.everyday import queries
+from wordreel.banks.sources import everyday_queries
 from wordreel.cli.find.hit_lines import lines
 from wordreel.cli.setup.weights import required_weights
 from wordreel.runtime.store import WeightStore
@@ -89,7 +89,7 @@ def answer(library, surfaces, text, **fields):
 
 
 def test_200_queries_have_one_answer_on_every_surface(library, surfaces):
-    asked = queries()[:: len(queries()) // QUERIES][:QUERIES]
+    asked = everyday_queries()[:: len(everyday_queries()) // QUERIES][:QUERIES]
     assert len(asked) == QUERIES
     for number, text in enumerate(asked):
         fields = {"moments": True} if number % 2 else {}

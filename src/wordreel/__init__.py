@@ -104,7 +104,7 @@ if TYPE_CHECKING:
     from wordreel.media.clip_file import cut_clip as cut_clip
     from wordreel.media.types import CutReport as CutReport
     from wordreel.models.base import Model as Model
-    from wordreel.models.conversion import ConversionOptions as ConversionOptions
+    from wordreel.models.laboratory import ConversionOptions as ConversionOptions
     from wordreel.people.people_manager import PeopleManager as PeopleManager
     from wordreel.people.people_manager import Person as Person
     from wordreel.people.people_manager import PersonFace as PersonFace
@@ -141,7 +141,7 @@ _MODULES = {
     "media.clip_file": ("cut_clip",),
     "media.types": ("CutReport",),
     "models.base": ("Model",),
-    "models.conversion": ("ConversionOptions",),
+    "models.laboratory": ("ConversionOptions",),
     "people.people_manager": ("PeopleManager", "Person", "PersonFace"),
     "search.filters": ("Filters",),
     "search.hits": ("CaptionMatch", "Hit", "Match", "MatchTimeline", "Reason", "Results", "SequenceHit"),

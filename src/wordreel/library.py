@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wordreel.maintain.backup import BackupReport
     from wordreel.maintain.publication import PublicationReport
     from wordreel.models.base import Model
-    from wordreel.models.conversion import ConversionOptions
+    from wordreel.models.laboratory import ConversionOptions
     from wordreel.people.people_manager import PeopleManager
     from wordreel.search.saved import SavedSearches
     from wordreel.search.searcher import Searcher

@@ -9,7 +9,7 @@ import pytest
 from tests.tiny_backbone import DIM, PREPROCESSOR, random_weights, write_clip, write_json, write_onnx
 
 from wordreel.backbones import installed as backbones
-from wordreel.backbones.transform import transform_images
+from wordreel.backbones.tower import transform_images
 from wordreel.errors import WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.runtime.hub_download import split_hub_id
 from wordreel.runtime.store import WeightStore

@@ -8,7 +8,7 @@ from tests.search.helpers import find
 from wordreel.banks.search_index import build_index, index_is_stale, text_sample
 from wordreel.catalogue.banks import create_bank
 from wordreel.embed.embed_library import embed_library
-from wordreel.index import choose
+from wordreel.index import cached
 from wordreel.search.searcher import Searcher
 
 BUILDER = Builder()  # the module is named as a back end below
@@ -17,8 +17,8 @@ BUILDER = Builder()  # the module is named as a back end below
 @pytest.fixture
 def large(monkeypatch):
     """Every library is large enough for an index with files."""
-    monkeypatch.setattr(choose, "EXACT_BYTES", 0)
-    monkeypatch.setattr(choose, "LARGER", ((float("inf"), __name__),))
+    monkeypatch.setattr(cached, "EXACT_BYTES", 0)
+    monkeypatch.setattr(cached, "LARGER", ((float("inf"), __name__),))
 
 
 def test_a_small_library_has_no_index_files(store, model):

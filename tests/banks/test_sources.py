@@ -1,7 +1,6 @@
 import pytest
 
-from wordreel.banks import everyday
-from wordreel.banks.sources import BankQueries, builtin, from_log, subsample
+from wordreel.banks.sources import BankQueries, builtin, everyday_queries, from_log, subsample
 from wordreel.errors import BankError
 
 
@@ -12,7 +11,7 @@ def test_the_list_that_ships_is_varied_and_clean():
     assert all(text == " ".join(text.split()) and text.isprintable() for text in found)
     assert min(len(text.split()) for text in found) == 1
     assert max(len(text.split()) for text in found) > 7
-    assert everyday.queries() == list(found)
+    assert everyday_queries() == list(found)
 
 
 def test_a_log_is_lines_or_json(tmp_path):

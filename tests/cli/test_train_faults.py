@@ -113,7 +113,7 @@ def test_a_library_without_captions_asks_for_them(arguments, tmp_path):
 
 def test_an_interrupt_says_how_to_go_on(arguments, tmp_path, monkeypatch):
     from wordreel.cli.lab import train_run
-    from wordreel.lab.training.interrupt import TrainingInterrupted
+    from wordreel.lab.training.run_lock import TrainingInterrupted
 
     def stopped(*args, **kwargs):
         raise TrainingInterrupted("stopped after step 3 of 9")

@@ -27,7 +27,7 @@ from wordreel.catalogue import jobs
 from wordreel.catalogue.connection import NAME
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.embed.use import switch
-from wordreel.index import choose
+from wordreel.index import cached
 from wordreel.ingest.add import add
 from wordreel.lab.datasets.trees.detect import open_tree
 from wordreel.lab.datasets.trees.importer import import_tree
@@ -149,7 +149,7 @@ def use(place: Place, library: wordreel.Library) -> None:
 def index(place: Place, library: wordreel.Library) -> None:
     """Build the index of a large library, and search by it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choose, "EXACT_BYTES", 0)
+        patch.setattr(cached, "EXACT_BYTES", 0)
         build_index(library.store, ColourModel())
         assert len(library.search("red", limit=2)) == 2
 

@@ -12,7 +12,7 @@ from wordreel.experts import faces, preprocess, registry, vggish
 from wordreel.experts.network_experts import TABLE, FrameWindows, read_preprocess
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.runtime import hub
-from wordreel.runtime.nets import convnets, i3d, sound_networks, video_networks
+from wordreel.runtime.nets import convnets, sound_networks, video_networks
 from wordreel.runtime.nets.net_builder import weight_shapes
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
@@ -84,8 +84,8 @@ def test_a_clip_network_gives_a_row_per_window(tmp_path, monkeypatch):
 
 
 def test_i3d_sees_64_frames_begun_every_25(tmp_path, monkeypatch):
-    small = i3d.I3D(64, 224, (2, 2, 2), ((1, 1, 1, 1, 1, 1),) * 9)
-    monkeypatch.setattr(i3d, "I3D_KINETICS", small)
+    small = video_networks.I3D(64, 224, (2, 2, 2), ((1, 1, 1, 1, 1, 1),) * 9)
+    monkeypatch.setattr(video_networks, "I3D_KINETICS", small)
     store = WeightStore(tmp_path / "store")
     fill(store, tmp_path, "i3d_paper", weight_shapes(small)[0])
     track = registry.load("i3d_paper", store).extract(frames(90, 25.0))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from wordreel.index.base import Correction, QuerySample
-from wordreel.index.cached import IndexCache
+from wordreel.index.cached import IndexCache, measure_recall
 from wordreel.index.exact import ExactIndex
-from wordreel.index.recall import measure_recall
 from wordreel.util.checksum import damaged_files
 
 

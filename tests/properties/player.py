@@ -18,7 +18,7 @@ from wordreel.banks import manager
 from wordreel.banks.sources import BankQueries
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.experts import registry
-from wordreel.index import choose
+from wordreel.index import cached
 from wordreel.ingest import add as ingest
 from wordreel.library import Library
 from wordreel.maintain.backup import restore
@@ -82,7 +82,7 @@ def fakes(scan_up_to: int = 96):
         patch.object(model_store, "BUILT_IN", tuple(MODELS)),
         patch.object(model_store, "DEFAULT", "colours"),
         patch.object(model_store, "open_model", lambda store, weights, key=None: _open_model(store, key)),
-        patch.object(choose, "EXACT_BYTES", scan_up_to),
+        patch.object(cached, "EXACT_BYTES", scan_up_to),
     ):
         yield
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wordreel.backbones.config import ImageTransform
-from wordreel.backbones.transform import transform_images
+from wordreel.backbones.tower import transform_images
 
 pytestmark = pytest.mark.slow
 open_clip = pytest.importorskip("open_clip")

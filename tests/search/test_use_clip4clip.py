@@ -20,7 +20,7 @@ from wordreel.ingest.add import add
 from wordreel.library import Library
 from wordreel.media import Fence
 from wordreel.models import model_store
-from wordreel.models.conversion import ConversionOptions
+from wordreel.models.laboratory import ConversionOptions
 from wordreel.models.zero_shot import CONSTANT, GAIN, LEVELS
 
 torch = pytest.importorskip("torch")

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from wordreel.backbones.config import BackboneConfig
 from wordreel.backbones.layout import Layout, find_layout
 from wordreel.backbones.tokenizer import TextTokenizer
-from wordreel.backbones.tower import BATCH, FrameHead, Tower
-from wordreel.backbones.transform import transform_images
+from wordreel.backbones.tower import BATCH, FrameHead, Tower, transform_images
 from wordreel.errors import NextStep, WeightsCorrupt
 from wordreel.runtime.sessions import Precision
 from wordreel.runtime.stamped_hash import has_sha256

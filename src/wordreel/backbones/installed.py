@@ -34,8 +34,7 @@ from wordreel.backbones.layout import (
     read_transform,
 )
 from wordreel.backbones.tokenizer import TextTokenizer
-from wordreel.backbones.tower import Tower
-from wordreel.backbones.transform import transform_images
+from wordreel.backbones.tower import Tower, transform_images
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.runtime.hub_download import HUB_ID, HubSnapshot, download_model, find_model, split_hub_id

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 
-from wordreel.banks import everyday
 from wordreel.banks.check import CHECKED_METHODS, BankCheck, check_bank
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.fitted_states import FitBank
 from wordreel.banks.query_embeddings import FOLDER, bank_cache_dir
-from wordreel.banks.sources import builtin
+from wordreel.banks.sources import EVERYDAY, builtin
 from wordreel.catalogue import banks as bank_store
 from wordreel.catalogue.banks import Bank, BankRow, SavedCheck
 from wordreel.catalogue.store import LibraryStore
@@ -61,7 +60,7 @@ class BankManager:
         """Give a new library the bank of everyday queries, so that its hits have a confidence."""
         if not self.list() and len(self._searcher()):
             queries = builtin()
-            self.build(everyday.NAME, queries.texts, queries.source)
+            self.build(EVERYDAY, queries.texts, queries.source)
 
     def add(self, name: str, texts: Iterable[str], source: str) -> int:
         """Add queries to a bank; returns how many are new."""

@@ -14,8 +14,7 @@ from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embedding_cache
 from wordreel.embed.embedding_cache import Gallery
 from wordreel.index.base import QuerySample
-from wordreel.index.cached import BuiltIndex
-from wordreel.index.choose import builder_for
+from wordreel.index.cached import BuiltIndex, builder_for
 from wordreel.index.exact import ExactIndex
 from wordreel.models.base import Model, mixture_weights
 from wordreel.progress import ProgressCallback
@@ -41,7 +40,7 @@ def build_index(
     cache = index_cache(store, model, gallery)
     if builder is None or not cache.stale(builder, len(gallery)):
         return None
-    from wordreel.index.recall import MeasuredRecall, measure_recall
+    from wordreel.index.cached import MeasuredRecall, measure_recall
 
     with store.writing():
         try:
@@ -61,11 +60,11 @@ def build_index(
 
 def text_sample(store: LibraryStore, model: Model) -> QuerySample:
     """Return queries of the largest bank; everyday ones where there is none."""
-    from wordreel.banks import everyday
+    from wordreel.banks.sources import everyday_queries
 
     if sample := bank_sample(store, model):
         return sample
-    texts = everyday.queries()
+    texts = everyday_queries()
     queries = model.encode([texts[number] for number in even_sample(len(texts), MEASURED).tolist()])
     return QuerySample(np.stack([q.vectors for q in queries]), np.stack([q.weights for q in queries]))
 

@@ -1,4 +1,9 @@
-"""Where the queries of a bank come from: captions, a query log, or the list that ships with wordreel."""
+"""Where the queries of a bank come from: captions, a query log, or the list that ships with wordreel.
+
+The everyday queries are what people ask of a folder of videos, for when there is no other bank. Their phrases
+are in `phrases/`: actions are paired with changing subjects and places, so that they become sentences as
+varied as captions and as short as what is typed in a hurry. The list is the same every time.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,15 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from itertools import cycle
 from pathlib import Path
 
-from wordreel.banks import everyday
 from wordreel.errors import BankError
 
+EVERYDAY = "everyday"
+PLURAL = ("two men", "some children", "two women", "friends", "a group of people")
+ANIMALS_EACH = 5
 LONGEST = 2_000  # characters of one query; a longer line is no query
 KEYS = ("query", "text", "q")  # what a logged query may be called
 
@@ -25,7 +34,7 @@ class BankQueries:
 
 def builtin() -> BankQueries:
     """Return the list of everyday queries."""
-    return BankQueries(tuple(everyday.queries()), f"wordreel's {everyday.NAME} queries")
+    return BankQueries(tuple(everyday_queries()), f"wordreel's {EVERYDAY} queries")
 
 
 def from_captions(captions: Mapping[str, Sequence[str]], name: str, split: str = "") -> BankQueries:
@@ -73,3 +82,28 @@ def _logged(line: str, where: str) -> str:
         return next(str(entry[key]) for key in KEYS if isinstance(entry.get(key), str))
     except (ValueError, AttributeError, StopIteration):
         raise BankError(f'{where} is no logged query; write {{"query": "a dog runs"}}') from None
+
+
+def everyday_queries() -> list[str]:
+    """Return the whole list: actions with two subjects and alone, animals, scenes, keywords and wishes.
+
+    >>> texts = everyday_queries()
+    >>> len(texts) > 900, "a busy crossing" in texts, len(texts) == len(set(texts))
+    (True, True, True)
+    """
+    texts: list[str] = []
+    person, setting, animal = cycle(_phrases("people")), cycle(_phrases("places")), cycle(_phrases("animals"))
+    for action in _phrases("actions"):
+        subject = next(person)
+        texts += [
+            f"{subject} {'are' if subject in PLURAL else 'is'} {action}",
+            f"{next(person)} {action} {next(setting)}",
+            action,
+        ]
+    for doing in _phrases("doings"):
+        texts += [f"{next(animal)} {doing}" for _ in range(ANIMALS_EACH)]
+    return list(dict.fromkeys([*texts, *_phrases("scenes"), *_phrases("things"), *_phrases("asked")]))
+
+
+def _phrases(name: str) -> list[str]:
+    return files("wordreel.banks").joinpath("phrases", f"{name}.txt").read_text(encoding="utf-8").splitlines()

@@ -28,8 +28,7 @@ from wordreel.ingest.add_report import AddReport
 from wordreel.media import Fence
 from wordreel.models import model_store
 from wordreel.models.base import CheckpointModel, Model
-from wordreel.models.conversion import ConversionOptions
-from wordreel.models.laboratory import convert_published, export_backbone, is_clip
+from wordreel.models.laboratory import ConversionOptions, convert_published, export_backbone, is_clip
 from wordreel.progress import ProgressCallback
 from wordreel.runtime.store import WeightStore
 

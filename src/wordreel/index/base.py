@@ -88,7 +88,7 @@ class Index(ABC):
     @property
     @abstractmethod
     def exact(self) -> bool:
-        """Whether `best` returns the true best items; otherwise most of them (see `index.recall`)."""
+        """Whether `best` returns the true best items; otherwise most of them (see `index.cached`)."""
 
     @abstractmethod
     def __len__(self) -> int:

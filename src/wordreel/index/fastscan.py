@@ -3,7 +3,7 @@
 Each group of items (one pattern of available experts) is turned to its main directions, of which at most
 `DIRECTIONS` are quantised: 4 bits for two of them, 128 bytes for an item. A search lets FAISS scan the codes
 (`IndexPQFastScan`, one shard for each core) for `CANDIDATES` and scores those from the full vectors. Its
-scores are exact, and a few of the best may be missing: recall is measured (`index.recall`).
+scores are exact, and a few of the best may be missing: recall is measured (`index.cached`).
 
 A bias has two codes of its own in the scan, the digits of a number from 0 to 255. FAISS packs the codes again
 for another bias, in some tenths of a second for a million items.

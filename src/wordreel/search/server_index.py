@@ -23,7 +23,7 @@ from wordreel.util.server_address import POSTGRESQL, ServerAddress, parse_addres
 
 if TYPE_CHECKING:
     from wordreel.index.base import QuerySample
-    from wordreel.index.recall import MeasuredRecall
+    from wordreel.index.cached import MeasuredRecall
     from wordreel.index.server import ServerIndex
     from wordreel.index.server_sync import SyncReport
     from wordreel.index.vector_server import VectorServer
@@ -101,8 +101,8 @@ def use_server(
     deep: bool = False,
 ) -> IndexStatus:
     """Send a library to a server, measure the recall with some queries, and search by it from now on."""
+    from wordreel.index.cached import measure_recall
     from wordreel.index.exact import ExactIndex
-    from wordreel.index.recall import measure_recall
 
     gallery, columns = embedding_cache(store, model).open()
     index = open_server_index(address, store, model, gallery, on_progress)
@@ -143,7 +143,7 @@ def forget_server(
 
 def _saved_recall(store: LibraryStore, address: ServerAddress) -> MeasuredRecall | None:
     """Return what was measured of this server last."""
-    from wordreel.index.recall import MeasuredRecall
+    from wordreel.index.cached import MeasuredRecall
 
     try:
         saved = json.loads(store.setting(RECALL) or "{}")

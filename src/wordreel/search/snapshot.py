@@ -16,8 +16,7 @@ from wordreel.embed.embed_library import embedding_cache
 from wordreel.embed.embedding_cache import Gallery
 from wordreel.errors import LibraryError
 from wordreel.index.base import Index
-from wordreel.index.cached import BuiltIndex, IndexCache
-from wordreel.index.choose import builder_for
+from wordreel.index.cached import BuiltIndex, IndexCache, builder_for
 from wordreel.index.exact import ExactIndex
 from wordreel.models.base import Model
 from wordreel.search.filters import Filters

@@ -16,7 +16,7 @@ from tests.lab.models.clip.tiny import shake
 from tests.tiny_backbone import LENGTH, PREPROCESSOR, SIZE, write_clip, write_json, write_tokenizer
 
 from wordreel.backbones import installed as backbones
-from wordreel.backbones.transform import transform_images
+from wordreel.backbones.tower import transform_images
 from wordreel.errors import WeightsError
 from wordreel.lab.checkpoints.clip import init_from_clip, read_clip
 from wordreel.lab.checkpoints.export_backbone import export_backbone, is_clip

@@ -21,10 +21,9 @@ from wordreel.lab.models.checkpoint import load_module, save  # noqa: E402
 from wordreel.lab.training import recipe as recipes  # noqa: E402
 from wordreel.lab.training import state  # noqa: E402
 from wordreel.lab.training.init_weights import fine_tune, text_folder  # noqa: E402
-from wordreel.lab.training.interrupt import TrainingInterrupted, stop_on_signal  # noqa: E402
 from wordreel.lab.training.loop import pick_device, train  # noqa: E402
 from wordreel.lab.training.open_data import add_teachers  # noqa: E402
-from wordreel.lab.training.run_lock import check_writable, run_lock  # noqa: E402
+from wordreel.lab.training.run_lock import TrainingInterrupted, check_writable, run_lock, stop_on_signal  # noqa: E402  # noqa: E402
 from wordreel.lab.training.settings import StartSettings, TeachSettings  # noqa: E402
 from wordreel.lab.training.training_data import TrainingData, check_words  # noqa: E402
 

@@ -9,10 +9,10 @@ torch = pytest.importorskip("torch")
 
 from tests.lab.training.toys import toy_recipe  # noqa: E402
 
-from wordreel.lab.training.lr_schedules import lr_factor  # noqa: E402
 from wordreel.lab.training.optimisers import (  # noqa: E402
     BertAdam,
     build_optimiser,
+    lr_factor,
     parameter_groups,
 )
 from wordreel.lab.training.settings import OptimiserSettings, ScheduleSettings  # noqa: E402

@@ -51,7 +51,7 @@ def test_a_teachers_similarities_are_its_models(taught):
     from wordreel.lab.training.data.caption_store import CaptionStore
     from wordreel.lab.training.data.feature_store import FeatureStore
     from wordreel.lab.training.measure import embed_texts, embed_videos, similarity_matrix
-    from wordreel.lab.training.precision import TrainingPrecision
+    from wordreel.lab.training.optimisers import TrainingPrecision
 
     held, folders = taught
     cpu, precision = torch.device("cpu"), TrainingPrecision("float32", "cpu")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.models.joint.tiny import direction, write_tower
 
-from wordreel.banks.everyday import queries
+from wordreel.banks.sources import everyday_queries
 from wordreel.errors import WeightsCorrupt
 from wordreel.models.joint.text_tower import MAX_CACHED_BATCH, MAX_TOKENS, NETWORK, TextTower
 
@@ -21,7 +21,11 @@ def test_each_text_has_its_row_in_order(tower):
 
 def test_a_text_has_the_same_row_in_any_list(tmp_path):
     """By the network that ships, bit by bit; the slow twin encodes one text at a time."""
-    texts = [*queries()[:20], "", "a much longer text, which is here to pad others where lists are padded"]
+    texts = [
+        *everyday_queries()[:20],
+        "",
+        "a much longer text, which is here to pad others where lists are padded",
+    ]
     one_by_one = [TextTower(tmp_path).encode([text])[0] for text in texts]
     np.testing.assert_array_equal(TextTower(tmp_path).encode(texts), one_by_one)
     np.testing.assert_array_equal(TextTower(tmp_path).encode(texts[::-1]), one_by_one[::-1])

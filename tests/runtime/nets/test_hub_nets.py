@@ -9,8 +9,8 @@ from tests.runtime.nets import naive_nets
 
 from wordreel.errors import WeightsError
 from wordreel.runtime.nets import convnets, sound_networks, video_networks
-from wordreel.runtime.nets.i3d import I3D, I3D_KINETICS
 from wordreel.runtime.nets.net_builder import build_onnx, weight_shapes
+from wordreel.runtime.nets.video_networks import I3D, I3D_KINETICS
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.torch_file import check, unwrapped
 

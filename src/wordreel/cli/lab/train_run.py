@@ -16,12 +16,11 @@ from wordreel.cli.console.common import counter, long_time, print_json, printabl
 from wordreel.cli.lab.train_options import EncodingOptions, RecipeOptions, RunOptions
 from wordreel.errors import NextStep, TrainingError
 from wordreel.lab.training import recipe as recipes
-from wordreel.lab.training.interrupt import TrainingInterrupted
 from wordreel.lab.training.loop import TrainCallback, TrainProgress, TrainResult, pick_device, train
 from wordreel.lab.training.open_data import PublishedTree, Sources
 from wordreel.lab.training.pack_file import load_pack, save_pack
 from wordreel.lab.training.recipe import Recipe
-from wordreel.lab.training.run_lock import check_writable
+from wordreel.lab.training.run_lock import TrainingInterrupted, check_writable
 from wordreel.lab.training.state import FILE
 from wordreel.lab.training.training_data import TrainingData, prepare
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wordreel.backbones.installed import InstallPlan, Precision
     from wordreel.embed.use import UseResult
     from wordreel.library import Library
-    from wordreel.models.conversion import ConversionOptions
+    from wordreel.models.laboratory import ConversionOptions
 
 
 def use(
@@ -83,7 +83,7 @@ def use(
     Example: wordreel use runs/mmt-msvd
     Example: wordreel use trained_model.pth --text GoogleNews-vectors-negative300.bin
     """
-    from wordreel.models.conversion import ConversionOptions
+    from wordreel.models.laboratory import ConversionOptions
 
     if model is not None and list_all:
         raise typer.BadParameter("name a model, or give --list")

@@ -27,7 +27,7 @@ from wordreel.lab.models.config import MMTConfig, ModelConfig, TextConfig
 from wordreel.lab.models.text.bert import Bert, Gpt
 from wordreel.lab.models.text.pretrained import load_pretrained, read_network_size
 from wordreel.lab.models.text.word_vectors import read_word_vectors
-from wordreel.models.conversion import ConversionOptions
+from wordreel.models.laboratory import ConversionOptions
 from wordreel.util.atomic import make_dir
 
 TOKENIZER = ("tokenizer.json", "vocab.txt")

@@ -21,7 +21,7 @@ from wordreel.lab.models.config import (
     TransformerConfig,
 )
 from wordreel.lab.models.registry import MODELS
-from wordreel.models.conversion import Mode, MoEEOrder
+from wordreel.models.laboratory import Mode, MoEEOrder
 
 TYPE_IDS = {
     "s3d": 1, "vggish": 2, "face": 3, "audio": 4, "rgb": 5, "speech": 6, "ocr": 7, "flow": 8, "scene": 9,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wordreel.errors import NextStep, WeightsError
-from wordreel.models.conversion import Mode
+from wordreel.models.laboratory import Mode
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,11 @@ from torch import Tensor
 
 from wordreel.errors import TrainingError
 from wordreel.lab.training.distributed import init_world
-from wordreel.lab.training.interrupt import StopRequest, TrainingInterrupted, stop_on_signal
 from wordreel.lab.training.logs import LogRow, draw_curves, write_logs
-from wordreel.lab.training.lr_schedules import lr_factor
 from wordreel.lab.training.measure import ValidationMetrics
+from wordreel.lab.training.optimisers import lr_factor
 from wordreel.lab.training.recipe import Recipe
-from wordreel.lab.training.run_lock import run_lock
+from wordreel.lab.training.run_lock import StopRequest, TrainingInterrupted, run_lock, stop_on_signal
 from wordreel.lab.training.session import Session
 from wordreel.lab.training.state import SavedState, differences, read_state, save_state
 from wordreel.lab.training.training_data import TrainingData
@@ -100,7 +99,7 @@ def train(
     With `resume` a stopped run continues from its last state (and starts where there is none); the
     result is that of a run that was never stopped. `on_epoch` hears each epoch's figures and may raise to
     stop. The state is saved every `run.save_minutes`, and every `save_steps` steps if given; an interrupt
-    (Ctrl-C, SIGTERM) saves it after the present step and then raises `interrupt.TrainingInterrupted`.
+    (Ctrl-C, SIGTERM) saves it after the present step and then raises `run_lock.TrainingInterrupted`.
     """
     device, folder = pick_device(device), Path(out)
     with init_world(device.type) as world:

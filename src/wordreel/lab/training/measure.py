@@ -11,7 +11,7 @@ import torch
 from wordreel.lab.models.batch import JointEmbedding, QueryEmbeddings, VideoEmbeddings, similarity
 from wordreel.lab.training.data.caption_store import CaptionStore
 from wordreel.lab.training.data.feature_store import FeatureStore
-from wordreel.lab.training.precision import TrainingPrecision
+from wordreel.lab.training.optimisers import TrainingPrecision
 from wordreel.retrieval.caption_ranks import Captions, text_to_video, video_to_text
 from wordreel.retrieval.metrics import RetrievalMetrics
 from wordreel.types import Float32, Int64

@@ -1,14 +1,32 @@
-"""Optimisers: torch's, Ranger (torch's RAdam with Lookahead) and BertAdam as published."""
+"""How parameters are updated: optimisers, learning rate schedules, and the precision of a step.
+
+Optimisers are torch's, Ranger (torch's RAdam with Lookahead) and BertAdam as published. A schedule is a
+factor of the initial learning rate:
+
+| kind | factor after s of S steps, n per epoch |
+|---|---|
+| constant | 1 |
+| step | γ^⌊s / (n · every)⌋ (StepLR, as published for CE and MMT) |
+| exponential | γ^(s / n) |
+| cosine | floor + (1 − floor) ½ (1 + cos π s / S) |
+| bert-cosine | ½ (1 + cos π s / S), and s / w in a warm-up of w steps (BertAdam, as published) |
+
+The warm-up of bert-cosine begins at 0, and ends with a jump: after a tenth of the steps from 1 to 0.976. That
+of the others multiplies the factor by min(1, (s + 1) / w); `warmup_ratio` r is one of r S steps.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from wordreel.lab.training.settings import OptimiserSettings
+from wordreel.lab.training.settings import OptimiserSettings, ScheduleSettings
 
 PUBLISHED = {"ranger": ((0.95, 0.999), 1e-5), "bert-adam": ((0.9, 0.98), 1e-6)}  # betas, eps
 
@@ -47,7 +65,7 @@ class BertAdam(torch.optim.Optimizer):
         p ← p − η (m / (√v + ε) + λ p)
 
     Weight decay joins the update, not the gradient. The learning rate's warm-up takes the place of a bias
-    correction (see `lr_schedules`). `clip_each` is c; 0 does not clip.
+    correction (see `lr_factor`). `clip_each` is c; 0 does not clip.
     """
 
     def __init__(
@@ -119,3 +137,46 @@ def _is_spared(settings: OptimiserSettings, name: str, p: Tensor) -> bool:
     if settings.kind == "bert-adam":
         return "bias" in name or "LayerNorm" in name
     return p.ndim <= 1
+
+
+def lr_factor(settings: ScheduleSettings, step: int, total_steps: int, steps_per_epoch: int) -> float:
+    """Return the factor by which step `step` (0, 1, …) scales the initial learning rate.
+
+    >>> [round(lr_factor(ScheduleSettings("step", gamma=0.5), s, 4, 2), 3) for s in range(4)]
+    [1.0, 1.0, 0.5, 0.5]
+    """
+    warmup = settings.warmup or settings.warmup_ratio * total_steps
+    if settings.kind == "bert-cosine":
+        return step / warmup if step < warmup else 0.5 * (1 + math.cos(math.pi * step / max(total_steps, 1)))
+    factor = 1.0
+    if settings.kind == "step":
+        factor = settings.gamma ** (step // (steps_per_epoch * settings.every))
+    elif settings.kind == "exponential":
+        factor = settings.gamma ** (step / steps_per_epoch)
+    elif settings.kind == "cosine":
+        cosine = 0.5 * (1 + math.cos(math.pi * step / max(total_steps, 1)))
+        factor = settings.floor + (1 - settings.floor) * cosine
+    if warmup:
+        factor *= min(1.0, (step + 1) / warmup)
+    return factor
+
+
+DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class TrainingPrecision:
+    """The precision of products in training, and the scaling of gradients that it needs."""
+
+    name: str
+    device: str  # "cpu" or "cuda"
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Return a context in which torch computes in the precision."""
+        if self.name == "float32":
+            return nullcontext()
+        return torch.autocast(self.device, dtype=DTYPES[self.name])
+
+    def grad_scaler(self) -> torch.amp.GradScaler:
+        """Scales float16 gradients so that they do not underflow; disabled for other precisions."""
+        return torch.amp.GradScaler(self.device, enabled=self.name == "float16")

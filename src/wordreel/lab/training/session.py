@@ -18,8 +18,7 @@ from wordreel.lab.training.distributed import World
 from wordreel.lab.training.logs import LogRow
 from wordreel.lab.training.losses import Loss, build_loss
 from wordreel.lab.training.measure import ValidationMetrics, measure
-from wordreel.lab.training.optimisers import build_optimiser
-from wordreel.lab.training.precision import TrainingPrecision
+from wordreel.lab.training.optimisers import TrainingPrecision, build_optimiser
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.training_data import TrainingData
 from wordreel.types import Float32, Int64

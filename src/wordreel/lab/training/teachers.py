@@ -81,7 +81,7 @@ def from_model(folder: Path, pairs: Pairs, device: torch.device | None = None) -
     from wordreel.lab.training.data.caption_store import CaptionStore, encode
     from wordreel.lab.training.data.feature_store import FeatureStore
     from wordreel.lab.training.measure import embed_texts, embed_videos
-    from wordreel.lab.training.precision import TrainingPrecision
+    from wordreel.lab.training.optimisers import TrainingPrecision
     from wordreel.models.model_store import find_checkpoint
 
     device = device or torch.device("cpu")

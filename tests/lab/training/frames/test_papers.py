@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from tests.lab.training.frames.test_frame_batches import opened, world  # noqa: E402, F401
 
 from wordreel.lab.training.distributed import World  # noqa: E402
-from wordreel.lab.training.frames.pixels import normalise  # noqa: E402
+from wordreel.lab.training.frames.frame_batches import normalise  # noqa: E402
 from wordreel.lab.training.losses import dual_softmax, info_nce  # noqa: E402
 from wordreel.lab.training.session import Session  # noqa: E402
 

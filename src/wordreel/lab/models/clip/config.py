@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from wordreel.backbones.config import ImageTransform
 from wordreel.errors import NextStep, WeightsError
-from wordreel.models.conversion import Mode
+from wordreel.models.laboratory import Mode
 
 Activation = Literal["quick_gelu", "gelu", "gelu_tanh"]
 Data = TypeVar("Data")

@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 from wordreel.lab.models.batch import ExpertFeatures, VideoFeatures, masked_mean, unit
 from wordreel.lab.models.config import ExpertConfig
 from wordreel.lab.models.layers.norm import BatchNorm
-from wordreel.models.conversion import Mode
+from wordreel.models.laboratory import Mode
 
 
 class NetVLAD(nn.Module):

@@ -12,7 +12,7 @@ from wordreel.lab.models.batch import masked_max, masked_mean, unit
 from wordreel.lab.models.config import TextConfig
 from wordreel.lab.models.layers.pooling import NetVLAD
 from wordreel.lab.models.text.bert import Bert, Gpt
-from wordreel.models.conversion import Mode
+from wordreel.models.laboratory import Mode
 
 
 def library() -> Any:

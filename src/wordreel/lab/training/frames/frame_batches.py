@@ -1,7 +1,11 @@
-"""Batches of frames that workers decode ahead, against captions."""
+"""Batches of frames that workers decode ahead, against captions.
+
+Decoded frames become a model's input on the device: augmented, normalised, with what is not there hidden.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import affine_grid, grid_sample
 
+from wordreel.backbones.config import ImageTransform
 from wordreel.backbones.layout import TOKENIZER
 from wordreel.errors import TrainingError
 from wordreel.lab.models.build import build
@@ -23,13 +29,13 @@ from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.distributed import World
 from wordreel.lab.training.frames.decode_frames import FrameSpec
 from wordreel.lab.training.frames.frame_loader import FrameLoader
-from wordreel.lab.training.frames.pixels import augment, normalise
 from wordreel.lab.training.init_weights import init_video_text
 from wordreel.lab.training.logs import LogRow
 from wordreel.lab.training.losses import same_video
-from wordreel.lab.training.precision import TrainingPrecision
+from wordreel.lab.training.optimisers import TrainingPrecision
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.session import BatchSource, NumberedBatch
+from wordreel.lab.training.settings import FrameSettings
 from wordreel.types import Float32, Int64
 from wordreel.util.atomic import atomic_write
 from wordreel.util.machine import cores
@@ -229,3 +235,42 @@ def frame_loader(
 def _joined(parts: list[Encoded]) -> Encoded:
     columns = (torch.cat(column) for column in zip(*parts, strict=True))
     return tuple(column.float() if column.is_floating_point() else column for column in columns)
+
+
+ASPECT = math.log(4 / 3)  # crops are at most this much wider or higher
+
+
+def normalise(frames: Tensor, counts: Tensor, transform: ImageTransform) -> FrameBatch:
+    """`frames [b, n, h, w, 3]` uint8, of which the first `counts [b]` are real, as the towers read them.
+
+    Frames that are not there are zeros, as published. A video of no frame is one black one.
+    """
+    device = frames.device
+    mean, std = (torch.tensor(v, device=device)[:, None, None] for v in (transform.mean, transform.std))
+    places = torch.arange(frames.shape[1], device=device)
+    mask = places < counts.clamp(min=1)[:, None]
+    readable = places < counts[:, None]
+    pixels = (frames.permute(0, 1, 4, 2, 3).float() / 255 - mean) / std
+    return FrameBatch(pixels * readable[:, :, None, None, None], mask)
+
+
+def augment(frames: FrameBatch, settings: FrameSettings, size: int) -> FrameBatch:
+    """Return a random part of each video, the same in all its frames, at `size` pixels.
+
+    It is perhaps mirrored.
+    """
+    b, n = frames.pixels.shape[:2]
+    device = frames.pixels.device
+    chance = torch.rand(5, b, device=device)
+    area = settings.crop + (1 - settings.crop) * chance[0]
+    aspect = ((2 * chance[1] - 1) * ASPECT).exp().sqrt()
+    width, height = ((area.sqrt() * a).clamp(max=1.0) for a in (aspect, 1 / aspect))
+    left, top = (1 - width) * (2 * chance[2] - 1), (1 - height) * (2 * chance[3] - 1)
+    mirror = torch.where(chance[4] < settings.flip, -1.0, 1.0)
+    zeros = torch.zeros_like(width)
+    rows = [torch.stack([width * mirror, zeros, left], 1), torch.stack([zeros, height, top], 1)]
+    theta = torch.stack(rows, 1).repeat_interleave(n, 0)
+    with torch.autocast(device.type, enabled=False):
+        grid = affine_grid(theta, [b * n, 3, size, size], align_corners=False)
+        pixels = grid_sample(frames.pixels.flatten(0, 1), grid, padding_mode="border", align_corners=False)
+    return FrameBatch(pixels.view(b, n, 3, size, size), frames.mask)

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 
-from wordreel.runtime.nets import i3d
+from wordreel.runtime.nets import video_networks
 from wordreel.runtime.nets.net_builder import build_onnx
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
@@ -76,9 +76,9 @@ def small_tree() -> dict[str, dict]:
     ):
         params[name], stats[name] = unit(before, after, size)
     width = 3
-    for block in i3d.BLOCKS:
+    for block in video_networks.BLOCKS:
         parts = {}
-        for name, path in i3d.UNITS.items():
+        for name, path in video_networks.UNITS.items():
             parts[path] = unit(2 if name in ("b1b", "b2b") else width, 2, int(path[-1]))
         params[f"Mixed_{block}"] = {name: part[0] for name, part in parts.items()}
         stats[f"Mixed_{block}"] = {name: part[1] for name, part in parts.items()}
@@ -120,8 +120,8 @@ def plain_network(tree: dict[str, dict], x: Array) -> Array:
 
 def test_the_wiring_is_the_published_one(tmp_path: Path) -> None:
     tree, video = small_tree(), bytes_video(16, 32)
-    network = i3d.I3D(16, 32, (2, 2, 3), ((2,) * 6,) * 9)
-    onnx.save(build_onnx("i3d", network, i3d.pytorch_layout(tree)), str(tmp_path / "small.onnx"))
+    network = video_networks.I3D(16, 32, (2, 2, 3), ((2,) * 6,) * 9)
+    onnx.save(build_onnx("i3d", network, video_networks.pytorch_layout(tree)), str(tmp_path / "small.onnx"))
     made = Network(tmp_path / "small.onnx")(frames=video)["features"][0]
     plain = plain_network(tree, scaled(video))
     assert np.abs(plain).max() > 0.1

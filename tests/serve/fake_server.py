@@ -219,6 +219,7 @@ class Fake:
         self.mood = mood
         self.files = 0 if mood in ("empty", "shown") else 60
         self.asked: list[dict[str, Any]] = []
+        self.watched: list[str] = []
         self.paused = False
         self.annotations: list[dict[str, Any]] = []
         self.saved: dict[str, Any] = {}
@@ -311,6 +312,11 @@ class Fake:
                 return 202, {"job": job()}
             case ["folders"]:
                 return 200, folder(query.get("path"))
+            case ["watched"]:
+                if method == "PUT":
+                    self.asked.append(body)
+                    self.watched = [*self.watched, body["path"]] if body["on"] else []
+                return 200, {"folders": self.watched}
             case ["failures", "retry"]:
                 self.asked.append({"retry": True})
                 return 202, {"job": job()}

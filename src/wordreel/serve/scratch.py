@@ -5,6 +5,7 @@ asked/      pictures that queries of a read-only server ask with
 paused      exists while jobs are paused
 writers     locked by requests that write to the library
 starting    locked by a process that starts
+watching    locked by the process that watches folders
 metrics/    counters, where there are several processes
 """
 

@@ -26,6 +26,7 @@ from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser
 from wordreel.serve.jobs.queue import JobQueue, JobRunner
 from wordreel.serve.jobs.tasks import JobProcess
+from wordreel.serve.jobs.watched import WatchedFolders
 from wordreel.serve.live import CurrentModel, LiveSearcher
 from wordreel.serve.media_files import VerifiedFiles
 from wordreel.serve.metrics import Metrics
@@ -127,6 +128,7 @@ class Service:
             self._job_progress,
             self._job_ended,
         )
+        self.watched = WatchedFolders(self.store, self.jobs, options.roots, scratch)
         self.query_log = QueryLog(self.store)
         self.pools = {  # one for each kind of work: playback and search never wait for thumbnails
             name: BoundedExecutor(name, threads or max(2, cores()), times * options.timeout)
@@ -172,6 +174,7 @@ class Service:
             with self.jobs.signals.starting():  # one process at a time: each job is put once
                 self._put_unfinished()
             self.jobs.start()
+            self.watched.start()
         self.loop = asyncio.get_running_loop()
         self._watching = asyncio.create_task(self._watch())
 
@@ -200,6 +203,7 @@ class Service:
             self._watching.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watching
+        self.watched.close()
         await asyncio.to_thread(self.jobs.close)
         if self.query_log.on:
             with suppress(WordreelError):

@@ -43,6 +43,21 @@ def test_a_home_folder_may_be_typed(page: Page, full: Any) -> None:
     assert full.fake.asked[-1] == {"path": "~/Videos"}
 
 
+def test_a_folder_is_watched_and_no_longer(page: Page, full: Any) -> None:
+    page.open(full.address + LIBRARY)
+    page.click("#watch")
+    page.click("#folder")
+    page.type("~/Videos")
+    page.key("Enter")
+    page.wait("document.querySelector('.watched:not([hidden]) input:checked')")
+    assert full.fake.asked[-2:] == [{"path": "~/Videos"}, {"path": "~/Videos", "on": True}]
+    page.click(".watched input")
+    page.wait("!document.querySelector('.watched input').checked")
+    page.open(full.address + LIBRARY)
+    page.wait("document.querySelector('.watched[hidden]')")
+    assert full.fake.asked[-1] == {"path": "~/Videos", "on": False}
+
+
 def test_files_in_work_are_shown_and_work_can_pause(page: Page, working: Any) -> None:
     page.open(working.address + LIBRARY)
     page.wait("document.querySelectorAll('.in-work li').length === 2")

@@ -50,6 +50,18 @@ class FolderRequest(RequestModel):
     path: FolderPath = Field(examples=["~/Videos"])
 
 
+class WatchRequest(FolderRequest):
+    """A folder to watch, or to watch no longer."""
+
+    on: bool
+
+
+class WatchedResponse(BaseModel):
+    """The folders that the server watches."""
+
+    folders: list[str]
+
+
 class UploadModel(BaseModel):
     """A file that was uploaded."""
 
@@ -114,6 +126,23 @@ def add_folder(body: FolderRequest, service: Served) -> JobResponse:
         "within": [os.fspath(root) for root in options.roots],  # also what links lead to
     }
     return JobResponse.of(service.jobs.put("add", display_path(str(path)), request))
+
+
+@router.get("/api/watched")
+def watched(service: Served) -> WatchedResponse:
+    """List the folders whose new and changed files are added by themselves."""
+    return WatchedResponse(folders=[display_path(folder) for folder in service.watched.folders])
+
+
+@router.put("/api/watched")
+def watch(body: WatchRequest, service: Served) -> WatchedResponse:
+    """Watch a folder under one of the allowed roots while the server runs, or watch it no longer."""
+    options = service.options
+    known = next((path for path in service.watched.folders if display_path(path) == body.path), None)
+    if body.on or known is None:
+        known = str(allowed_path(options.roots, service.store.path, body.path, options.private))
+    service.watched.set(known, body.on)
+    return watched(service)
 
 
 @router.post("/api/uploads", status_code=202, openapi_extra={"requestBody": UPLOAD_BODY})

@@ -2,6 +2,7 @@
 import { api, ApiError, written } from "./api.js";
 import { button, h, icon, replace } from "./dom.js";
 import { plural, readable, sentence } from "./format.js";
+import { say } from "./notice.js";
 
 /** A zone to drop files on; `sent(answer)` after each, `failed(file, error)` where one was refused. */
 export function dropPlace({ sent, failed }) {
@@ -61,7 +62,15 @@ export function folderForm(status, started, complain) {
   const { roots, login } = status;
   const path = h("input", { id: "folder", type: "text", placeholder: "~/Videos", autocomplete: "off", spellcheck: "false" });
   const shown = h("div", { class: "browser", id: "folder-browser", hidden: true });
-  const add = (wanted) => api.addFolder(wanted).then((answer) => { path.value = ""; shown.hidden = true; started(answer); }, complain);
+  const later = h("input", { type: "checkbox", id: "watch" });
+  const watched = watchedFolders(complain);
+  const add = (wanted) => api.addFolder(wanted).then((answer) => {
+    if (later.checked) api.watch(wanted, true).then(watched.show, complain);
+    path.value = "";
+    later.checked = false;
+    shown.hidden = true;
+    started(answer);
+  }, complain);
   const submit = (event) => {
     event.preventDefault();
     if (path.value.trim()) add(path.value.trim());
@@ -74,7 +83,26 @@ export function folderForm(status, started, complain) {
     if (!shown.hidden) show(roots.length === 1 ? roots[0] : undefined);
   });
   return h("form", { on: { submit } }, h("label", { for: "folder" }, `Add a folder on ${login === "token" ? "the server" : "this computer"}`),
-    h("div", { class: "row" }, path, h("button", { class: "primary", type: "submit" }, "Add")), h("div", {}, opener), shown);
+    h("div", { class: "row" }, path, h("button", { class: "primary", type: "submit" }, "Add")), h("div", {}, opener), shown,
+    h("div", { class: "row check" }, later, h("label", { for: "watch" }, "Watch it: add what comes later by itself")), watched.element);
+}
+
+/** The watched folders, each with a box that turns it off; one that is turned off stays until the list is shown again. */
+function watchedFolders(complain) {
+  const element = h("fieldset", { class: "watched", hidden: true });
+  const row = (folder, n) => {
+    const box = h("input", { type: "checkbox", id: `watched-${n}`, checked: true });
+    box.addEventListener("change", () => api.watch(folder, box.checked).then(
+      () => say(box.checked ? `${readable(folder)} is watched` : `${readable(folder)} is no longer watched`),
+      (error) => { box.checked = !box.checked; complain(error); }));
+    return h("div", { class: "row check" }, box, h("label", { for: box.id }, h("bdi", {}, readable(folder))));
+  };
+  const show = ({ folders }) => {
+    element.hidden = !folders.length;
+    replace(element, h("legend", { class: "small" }, "Watched while wordreel serves this page"), folders.map(row));
+  };
+  api.watched().then(show, () => {});
+  return { element, show };
 }
 
 async function browse(shown, wanted, { show, pick, add }) {

@@ -64,6 +64,8 @@ export const api = {
   check: (content) => send("GET", media(content), { headers: { Range: "bytes=0-0" } }),
   forget: (content) => send("DELETE", at(content)),
   folders: (path, signal) => send("GET", "/api/folders", { query: { path }, signal }),
+  watched: (signal) => send("GET", "/api/watched", { signal }),
+  watch: (path, on) => send("PUT", "/api/watched", { body: { path, on } }),
   addFolder: (path) => send("POST", "/api/folders", { body: { path } }),
   jobs: (signal) => send("GET", "/api/jobs", { signal }),
   pause: (paused) => send("PUT", "/api/jobs", { body: { paused } }),

@@ -123,7 +123,7 @@ def test_too_much_memory_is_refused(tmp_path):
 
 def test_workers_end_with_their_parent(film):
     program = (
-        "import sys, time; from pathlib import Path; from wordreel.media import *\n"
+        "import sys, time; from pathlib import Path; from wordreel.media import Fence, FrameNeed\n"
         "fence = Fence()\n"
         "windows = fence.stream(Path(sys.argv[1]), [FrameNeed(50, 240)], 0.5); next(windows)\n"
         "import gc; from wordreel.media.worker_process import WorkerProcess\n"

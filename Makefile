@@ -10,7 +10,7 @@ SUPPLY := .venv-supply
 # requirements.lock holds for these; elsewhere the newest packages that pyproject.toml allows are installed.
 LOCKED := $(shell $(PYTHON) -c 'import platform, sys; print("yes" if (sys.platform, platform.machine()) == ("linux", "x86_64") and sys.version_info[:2] in ((3, 11), (3, 12)) else "no")')
 
-.PHONY: demo package test test-crash test-kernels test-slow test-properties test-reference test-ray test-servers test-order fuzz bench docs lock audit clean
+.PHONY: demo package test coverage test-crash test-kernels test-slow test-properties test-reference test-ray test-servers test-order fuzz bench docs lock audit clean
 
 # MODEL=NAME, a folder or a hub id lets that model answer, and downloads it where it must: MODEL=clip-vit-b-32.
 demo: $(VENV)/.demo
@@ -25,6 +25,15 @@ test: $(VENV)/.dev
 	$(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	OMP_NUM_THREADS=1 WORDREEL_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+# The share of lines and branches that the tests of `make test` reach, its total last; TESTS=FOLDER runs some of them.
+coverage: $(VENV)/.dev
+	$(BIN)/wordreel weights fetch
+	$(BIN)/wordreel weights fetch clip-vocabulary minilm
+	rm -rf build/coverage
+	OMP_NUM_THREADS=1 WORDREEL_THREADS=1 $(BIN)/python -m coverage run -m pytest -n auto --maxprocesses 4 --dist loadfile $(TESTS)
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report --skip-covered --precision 1
 
 # The tests that compare numbers, with the matrix products of four kinds of processor.
 KERNELS ?= Prescott Haswell Zen SkylakeX

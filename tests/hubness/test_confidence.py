@@ -10,8 +10,9 @@ from tests.hubness.cases import case
 
 from wordreel.errors import HubnessError
 from wordreel.hubness.confidence import CHECKED, CROWD, NEAR, PRIOR, USUAL, Confidence
+from wordreel.hubness.scores import ranking_scores
 from wordreel.hubness.similarity_sources import product
-from wordreel.hubness.standard_score import FURTHEST, SHRINK, StandardScore
+from wordreel.hubness.standard_score import FURTHEST, SHRINK, StandardScore, levels
 from wordreel.hubness.state import State
 from wordreel.types import Calibration
 
@@ -76,8 +77,8 @@ def test_equals_the_slow_twin(block):
         fitted = Confidence.fit(given.bank)
         found = fitted.of(given.rows)
         means, spreads = naive_levels(given.bank)
-        assert np.allclose(fitted.centre, means, rtol=1e-6, atol=1e-6)
-        assert np.allclose(fitted.scale, spreads, rtol=1e-5)
+        assert np.allclose(levels(fitted.state)[0], means, rtol=1e-6, atol=1e-6)
+        assert np.allclose(levels(fitted.state)[1], spreads, rtol=1e-5)
         assert np.allclose(found, naive(given.bank, given.rows), rtol=1e-4, atol=1e-6), (seed, given.kind)
         assert found.dtype == np.float32
         assert np.isfinite(found).all()
@@ -116,7 +117,7 @@ def test_banks_that_know_nothing_still_answer(value):
     one = Confidence.fit(np.full((1, 4), value))
     constant = Confidence.fit(np.full((60, 4), value))
     for fitted in (one, constant):
-        assert fitted.scale.tolist() == [1.0] * 4
+        assert levels(fitted.state)[1].tolist() == [1.0] * 4
         found = fitted.of(np.array([[value, value, -1e30, 1e30]]))
         assert np.isfinite(found).all()
         assert found[0, 2] <= found[0, 0] == found[0, 1] <= found[0, 3]
@@ -130,9 +131,10 @@ def test_a_constant_column_takes_the_usual_spread():
     fitted = Confidence.fit(bank)
     others = Confidence.fit(np.delete(bank, 3, axis=1))
     spread = statistics.median(naive_levels(np.delete(bank, 3, axis=1))[1])
-    assert fitted.scale[3] == pytest.approx(spread, rel=0.05)
-    assert fitted.unusual(np.full(5, 0.25))[3] == 0
-    assert np.allclose(np.delete(fitted.scale, 3), others.scale)
+    assert levels(fitted.state)[1][3] == pytest.approx(spread, rel=0.05)
+    scores = ranking_scores(StandardScore().apply(np.full((1, 5), 0.25), fitted.state))
+    assert scores[0, 3] == 0
+    assert np.allclose(np.delete(levels(fitted.state)[1], 3), levels(others.state)[1])
 
 
 def test_extreme_scores_stay_between_nothing_and_one():
@@ -197,8 +199,7 @@ def test_fits_from_embeddings_threads_and_as_a_method():
     bank, items = rng.normal(size=(700, 16)), rng.normal(size=(2000, 16))
     sims = bank @ items.T
     fitted = Confidence.fit(product(bank, items), threads=3)
-    assert np.allclose(fitted.scale, Confidence.fit(sims, threads=1).scale, rtol=1e-5)
-    assert np.allclose(StandardScore().apply(sims[:4], fitted.state), fitted.unusual(sims[:4]))
+    assert np.allclose(levels(fitted.state)[1], levels(Confidence.fit(sims, threads=1).state)[1], rtol=1e-5)
     with pytest.raises(HubnessError, match="one number per item"):
         _ = fitted.state.offset
 
@@ -209,7 +210,7 @@ def test_moments_of_damaged_files_are_refused(tmp_path):
     path, good_path = tmp_path / "damaged", tmp_path / "good"
     fitted = StandardScore().fit(steady(np.random.default_rng(8), 30, 4))
     fitted.save(good_path)
-    assert np.array_equal(Confidence(State.load(good_path)).scale, Confidence(fitted).scale)
+    assert np.array_equal(levels(State.load(good_path))[1], levels(fitted)[1])
     with safe_open(str(good_path), framework="numpy") as file:
         header = file.metadata()
     good = load_file(good_path)

@@ -16,7 +16,6 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 @pytest.mark.parametrize("make", [whole_numbers, unit_vectors])
 def test_searches_equal_the_definition(seed, kind, make, monkeypatch):
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(cuda, "SCORES", int(rng.integers(1, 200)))
     monkeypatch.setattr(cuda, "RESCORED", int(rng.integers(1, 30)))
     monkeypatch.setattr(groups, "FEW", int(rng.integers(0, 12)))
     monkeypatch.setattr(cuda, "COPIED", int(rng.integers(1, 200)))
@@ -31,16 +30,16 @@ def test_searches_equal_the_definition(seed, kind, make, monkeypatch):
 
 def test_equal_items_are_found_in_order():
     items = torch.ones(64, 3, device=DEVICE)
-    places, scores = DeviceItems(torch, items).nearest(torch.ones(1, 3, device=DEVICE), 3)
-    assert places.tolist() == [[0, 1, 2]]
-    assert scores.tolist() == [[3.0, 3.0, 3.0]]
+    places, scores = DeviceItems(torch, items).nearest(torch.ones(3, device=DEVICE), 3)
+    assert places.tolist() == [0, 1, 2]
+    assert scores.tolist() == [3.0, 3.0, 3.0]
 
 
 def test_a_rounded_product_does_not_decide():
     """Scores that float32 cannot tell apart are ordered by their exact values."""
     items = torch.tensor([[1.0, 2.0**-30], [1.0, 2.0**-29], [1.0, 0.0]], device=DEVICE)
-    places, _ = DeviceItems(torch, items).nearest(torch.ones(1, 2, device=DEVICE), 1)
-    assert places.tolist() == [[1]]
+    places, _ = DeviceItems(torch, items).nearest(torch.ones(2, device=DEVICE), 1)
+    assert places.tolist() == [1]
 
 
 def test_an_empty_gallery_has_no_best():

@@ -85,9 +85,7 @@ class LibraryWorkers:
     ) -> Iterator[list[tuple[dict[str, str], Sequence[Clip]]]]:
         model, left = self.model, iter(videos)
         hashes = partial(
-            self.store.track_hashes,
-            experts=model.track_experts,
-            fingerprints=model.track_fingerprints,
+            self.store.track_hashes, experts=model.track_experts, fingerprints=model.track_fingerprints
         )
         while some := list(islice(left, VIDEOS)):
             named = hashes([content for content, _ in some])
@@ -95,10 +93,10 @@ class LibraryWorkers:
 
     def fit(self, queries: Int64, vectors: BankEmbeddings, gallery: Gallery, method: Method) -> State:
         """`wordreel.banks.fitted_states.FitBank`: blocks of the bank's queries, whose states are merged."""
-        shared = not is_object_address(
+        elsewhere = is_object_address(
             self.store.track_files.address
-        )  # where workers see the library's folder
-        if not shared or not has_mergeable_states(method):
+        )  # workers do not see the library's folder
+        if elsewhere or not has_mergeable_states(method):
             return fit_queries(queries, vectors, gallery, method)
         files = _GalleryFiles.of(embedding_cache(self.store, self.model).folder, gallery)
         blocks = (queries[start:stop] for start, stop in spans(len(queries), self.executor.count))
@@ -135,9 +133,7 @@ def _model(open_model: Callable[[], Model]) -> Model:
 
 
 def _embed(
-    open_model: Callable[[], Model],
-    tracks: str,
-    videos: Sequence[tuple[dict[str, str], Sequence[Clip]]],
+    open_model: Callable[[], Model], tracks: str, videos: Sequence[tuple[dict[str, str], Sequence[Clip]]]
 ) -> list[tuple[Float32, Bool]]:
     files, model = open_tracks(tracks), _model(open_model)
     return [

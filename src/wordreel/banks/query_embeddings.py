@@ -85,8 +85,7 @@ def _read(path: Path, model: Model) -> BankEmbeddings:
         return empty
     try:
         about, arrays = map_safetensors(path)
-        checksum = about.get(CHECKSUM)
-        if checksum not in (None, str(array_checksum(arrays))):  # files of before have none
+        if about[CHECKSUM] != str(array_checksum(arrays)):
             return empty
         vectors = BankEmbeddings(arrays["ids"], arrays["vectors"], arrays["weights"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -36,18 +36,12 @@ SIZE = 224
 CLASSES = "imagenet.txt"
 
 CARD = Card(
-    name="appearance",
-    modality="appearance",
-    title="What frames look like (EfficientNet-Lite2, ImageNet and captions)",
-    dim=1280,
+    name="appearance", modality="appearance",
+    title="What frames look like (EfficientNet-Lite2, ImageNet and captions)", dim=1280,
     need=FrameNeed(rate=1.0, short_side=SIZE),
-    licence="Apache-2.0; trained further on captions for research use",
-    weights=(),
-    version=2,
-    span=16.0,
-    default=False,
-    note=f"The central square of each frame, at {SIZE} × {SIZE} pixels.",
-)
+    licence="Apache-2.0; trained further on captions for research use", weights=(), version=2, span=16.0,
+    default=False, note=f"The central square of each frame, at {SIZE} × {SIZE} pixels.",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -34,17 +34,11 @@ PREPROCESS = Preprocess(SIZE, MEAN, DEVIATION)
 EYES_VARIABLE = "WORDREEL_EYES"
 
 CARD = Card(
-    name="clip",
-    modality="appearance",
-    title="What frames show (CLIP ViT-B/16, or small eyes)",
-    dim=512,
-    need=FrameNeed(rate=POLICY.rate, short_side=SIZE, accurate=True),
-    licence="MIT",
-    weights=(WEIGHTS,),
-    span=32.0,
-    same_cosine=0.95,
+    name="clip", modality="appearance", title="What frames show (CLIP ViT-B/16, or small eyes)", dim=512,
+    need=FrameNeed(rate=POLICY.rate, short_side=SIZE, accurate=True), licence="MIT", weights=(WEIGHTS,),
+    span=32.0, same_cosine=0.95,
     note="A frame for every 2 to 4 s of a shot; the central square at 224 × 224 pixels.",
-)
+)  # fmt: skip
 
 Squares = NDArray[np.uint8]  # [n, 224, 224, 3]
 Eyes = Callable[[Squares], Float32]

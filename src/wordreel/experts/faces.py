@@ -31,16 +31,10 @@ YUNET_FILE = "face_detection_yunet_2023mar.onnx"
 SFACE_FILE = "face_recognition_sface_2021dec.onnx"
 
 CARD = Card(
-    name="faces",
-    modality="face",
-    title="Faces: a row per face, alike for the same person",
-    dim=128,
-    need=FrameNeed(rate=1.0, short_side=360),
-    licence="MIT (YuNet), Apache-2.0 (SFace)",
-    weights=(YUNET_SFACE,),
-    span=15.0,
-    note="up to the 8 largest faces of a frame",
-)
+    name="faces", modality="face", title="Faces: a row per face, alike for the same person", dim=128,
+    need=FrameNeed(rate=1.0, short_side=360), licence="MIT (YuNet), Apache-2.0 (SFace)",
+    weights=(YUNET_SFACE,), span=15.0, note="up to the 8 largest faces of a frame",
+)  # fmt: skip
 VGGFACE2_CARD = replace(
     published_card(
         VGGFACE2, "face", "Faces (ResNet-50, VGGFace2)", 2048, FrameNeed(25.0, 256), 20.0,

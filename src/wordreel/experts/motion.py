@@ -28,17 +28,10 @@ SEGMENT = 32  # frames a window stands for
 Images = NDArray[np.uint8]
 
 CARD = Card(
-    name="motion",
-    modality="motion",
-    title="What moves (I3D, Kinetics-400)",
-    dim=1024,
-    need=FrameNeed(rate=6.25, short_side=256),
-    licence="MIT",
-    weights=(WEIGHTS,),
-    span=61.44,
-    default=False,
+    name="motion", modality="motion", title="What moves (I3D, Kinetics-400)", dim=1024,
+    need=FrameNeed(rate=6.25, short_side=256), licence="MIT", weights=(WEIGHTS,), span=61.44, default=False,
     note="2.56 s in the middle of every 5.12 s, the central square of each frame.",
-)
+)  # fmt: skip
 
 
 class MotionExpert(IncrementalExpert):

@@ -22,7 +22,7 @@ from wordreel.backbones.config import BackboneConfig
 from wordreel.experts import preprocess as preprocessing
 from wordreel.experts.base import Card, Expert, ExpertEntry, fingerprint, frame_track
 from wordreel.experts.preprocess import Preprocess
-from wordreel.media.types import FrameNeed, Frames, Sound
+from wordreel.media.types import FrameNeed, Frames, Need, Sound
 from wordreel.runtime.sessions import Network
 from wordreel.runtime.store import WeightStore
 from wordreel.runtime.weight_table import PUBLISHED
@@ -111,7 +111,7 @@ def window_track(
 
 
 def published_card(
-    name: str, modality: str, title: str, dim: int, need: FrameNeed, span: float, note: str
+    name: str, modality: str, title: str, dim: int, need: Need, span: float, note: str
 ) -> Card:
     """Return the card of an expert whose weights are published under its name."""
     weights = PUBLISHED[name]

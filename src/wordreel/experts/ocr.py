@@ -15,18 +15,11 @@ from wordreel.runtime.store import WeightStore
 from wordreel.types import Absent, Track, Words
 
 CARD = Card(
-    name="ocr",
-    modality="ocr",
-    title="On-screen text: titles, signs, subtitles, and when they stand",
-    dim=1,
-    need=FrameNeed(rate=0.5, short_side=480),
-    licence="Apache-2.0",
-    weights=(),
-    version=4,
-    span=240.0,
-    note="PP-OCRv6 small inside rapidocr; a row for each line, with its confidence",
+    name="ocr", modality="ocr", title="On-screen text: titles, signs, subtitles, and when they stand",
+    dim=1, need=FrameNeed(rate=0.5, short_side=480), licence="Apache-2.0", weights=(), version=4,
+    span=240.0, note="PP-OCRv6 small inside rapidocr; a row for each line, with its confidence",
     also=frozenset({"2a53474edbabaa72"}),
-)
+)  # fmt: skip
 QUICK_SIDE = 416  # pixels of the longer side: a fifth of the detection's cost, and small print is missed
 MIN_SIMILARITY = 0.8  # of two readings of one line
 GRID = (64, 36)  # cells across and down

@@ -14,16 +14,10 @@ from wordreel.types import Absent, Track
 
 DIM = 136  # what `describe` gives
 CARD = Card(
-    name="shots",
-    modality="shots",
-    title="Shots: where the picture is cut",
-    dim=DIM,
-    need=FrameNeed(rate=5.0, short_side=48),
-    licence="Apache-2.0",
-    weights=(),
-    span=60.0,
+    name="shots", modality="shots", title="Shots: where the picture is cut", dim=DIM,
+    need=FrameNeed(rate=5.0, short_side=48), licence="Apache-2.0", weights=(), span=60.0,
     note="needs no weights",
-)
+)  # fmt: skip
 
 
 class ShotsExpert:

@@ -25,16 +25,10 @@ SILENCE = 1e-3  # root mean square, -60 dB of full scale
 CONTEXT = 8  # rows in the receptive field of conv8
 
 CARD = Card(
-    name="sound",
-    modality="sound",
-    title="What is heard (SoundNet, places)",
-    dim=1024,
-    need=AudioNeed(RATE),
-    licence="MIT",
-    weights=(WEIGHTS,),
-    span=120.0,
+    name="sound", modality="sound", title="What is heard (SoundNet, places)", dim=1024,
+    need=AudioNeed(RATE), licence="MIT", weights=(WEIGHTS,), span=120.0,
     note="It hears scenes rather than single sounds: music, traffic, water, a studio.",
-)
+)  # fmt: skip
 
 
 class SoundExpert:

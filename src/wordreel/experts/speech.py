@@ -23,19 +23,11 @@ from wordreel.types import Absent, Track, Words
 WEIGHTS = "whisper-base"
 RATE = 16_000
 CARD = Card(
-    name="speech",
-    modality="speech",
-    title="Speech: the words that are said, and when",
-    dim=1,
-    need=AudioNeed(RATE),
-    licence="MIT",
-    weights=(WEIGHTS,),
-    version=3,
-    span=300.0,
-    quiet=10.0,
+    name="speech", modality="speech", title="Speech: the words that are said, and when", dim=1,
+    need=AudioNeed(RATE), licence="MIT", weights=(WEIGHTS,), version=3, span=300.0, quiet=10.0,
     note="Whisper base, 99 languages; a row for each line, with its confidence",
     also=frozenset({"ba200cd7e1a48739"}),
-)
+)  # fmt: skip
 
 MIN_LANGUAGE = 0.3  # real speech in one language is more certain than this; noise and singing are not
 MIN_LOGPROB = -1.0  # mean log-probability per token under which Whisper's authors decode again

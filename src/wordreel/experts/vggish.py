@@ -10,11 +10,11 @@ from functools import cache
 
 import numpy as np
 
-from wordreel.experts.base import Card, ExpertEntry, fingerprint
+from wordreel.experts.base import ExpertEntry, fingerprint
+from wordreel.experts.network_experts import published_card
 from wordreel.media.types import AudioNeed, Frames, Sound
 from wordreel.runtime.sessions import Network, in_batches
 from wordreel.runtime.store import WeightStore
-from wordreel.runtime.weight_table import PUBLISHED
 from wordreel.types import Absent, Float32, Float64, Track
 
 WEIGHTS = "vggish"
@@ -27,19 +27,10 @@ SECONDS = STEP / RATE
 MIN_SECONDS = 0.25  # seconds: a shorter sound says nothing, a longer one is filled up with silence
 BATCH = 32
 
-CARD = Card(
-    name=WEIGHTS,
-    modality="sound",
-    title="What is heard (VGGish)",
-    dim=128,
-    need=AudioNeed(rate=RATE),
-    licence=PUBLISHED[WEIGHTS].licence,
-    weights=(WEIGHTS,),
-    span=60 * SECONDS,
-    default=False,
-    note="A row per 0.96 s of sound, raw embeddings. "
-    f"To get it: {PUBLISHED[WEIGHTS].next_step().for_command_line()}.",
-)
+CARD = published_card(
+    WEIGHTS, "sound", "What is heard (VGGish)", 128, AudioNeed(RATE), 60 * SECONDS,
+    "A row per 0.96 s of sound, raw embeddings.",
+)  # fmt: skip
 
 
 class VGGishExpert:

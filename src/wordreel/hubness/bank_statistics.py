@@ -196,12 +196,6 @@ class TopK(ItemStatistic):
         values = np.partition(columns, rest, axis=1)[:, rest:] if rest > 0 else columns.copy()
         return cls(parameter, len(block), values)
 
-    @classmethod
-    def load(cls, parameter: int, size: int, items: int, arrays: dict[str, Array]) -> Self:
-        # Earlier versions filled short lists up with -inf.
-        values = arrays["values"][:, : min(parameter, size)]
-        return super().load(parameter, size, items, {**arrays, "values": values})
-
     def merge(self, *others: TopK) -> TopK:
         every = (self, *others)
         values = np.concatenate([one.values for one in every], axis=1)

@@ -102,22 +102,8 @@ class Confidence:
         """Of the scores of a query; the median of a million items takes longer than the rest of it."""
         return USUAL * median(self._levels[1])
 
-    @property
-    def centre(self) -> Float32:
-        """μᵥ, `[items]`."""
-        return self._levels[0].astype(np.float32)
-
-    @property
-    def scale(self) -> Float32:
-        """What t is divided by, `[items]`."""
-        return self._levels[1].astype(np.float32)
-
-    def unusual(self, scores: Array, items: Int64 | None = None) -> Float64:
-        """t(q, v) for scores `[q, n]` or `[n]`; `items`, `[n]` or `[q, n]`, say which item each is of."""
-        return self._unusual(self._scores(scores), items)
-
     def _unusual(self, scores: NDArray[Any], items: Int64 | None) -> Float64:
-        """Compute t for scores that were checked."""
+        """t(q, v) for checked scores `[q, n]` or `[n]`; `items`, `[n]` or `[q, n]`, name the item of each."""
         centre, scale = self._levels
         if items is None:
             if scores.shape[-1] != self.items:

@@ -21,21 +21,11 @@ from wordreel.hubness.standard_score import StandardScore
 METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
-        Plain,
-        GloballyCorrected,
-        CSLS,
-        InvertedSoftmax,
-        DynamicInvertedSoftmax,
-        Centring,
-        NNN,
-        DualInvertedSoftmax,
-        DualDynamicInvertedSoftmax,
-        Sinkhorn,
-        DualSinkhorn,
-        TransductiveInvertedSoftmax,
-        DualSoftmax,
+        Plain, GloballyCorrected, CSLS, InvertedSoftmax, DynamicInvertedSoftmax, Centring, NNN,
+        DualInvertedSoftmax, DualDynamicInvertedSoftmax, Sinkhorn, DualSinkhorn,
+        TransductiveInvertedSoftmax, DualSoftmax,
     )
-}
+}  # fmt: skip
 STATISTICS: dict[str, type[Method]] = {StandardScore.name: StandardScore}
 """Fitted like methods, but no ranking."""
 

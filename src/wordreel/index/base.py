@@ -198,11 +198,7 @@ class IndexBuilder(Protocol):
         ...
 
     def build(
-        self,
-        folder: Path,
-        vectors: Float32,
-        available: Bool,
-        on_progress: ProgressCallback | None = None,
+        self, folder: Path, vectors: Float32, available: Bool, on_progress: ProgressCallback | None = None
     ) -> None:
         """Write the index of memory-mapped `vectors [n, experts, dim]`, zeros where not `available`."""
         ...

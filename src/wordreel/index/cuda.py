@@ -19,7 +19,6 @@ from wordreel.types import Bool, Float32
 from wordreel.util.lru_cache import LRUCache
 from wordreel.util.machine import find_gpu
 
-SCORES = 1 << 28  # scores of a batch that are in memory at the same time
 RESCORED = 1 << 18  # items scored again at once
 COPIED = 1 << 26  # numbers copied to the device at once
 RESERVED = 4 << 30  # bytes left for scores and for others on the device
@@ -88,42 +87,35 @@ class DeviceItems:
             self._copies.of(array)
             for array in ((None, None) if penalty is None else (penalty.bias, penalty.allowed))
         )
-        wanted = self._torch.from_numpy(query[None]).to(self._items.device)
-        places, scores = (part[0].cpu().numpy() for part in self.nearest(wanted, best.k, bias, allowed))
-        best.take(places[places >= 0], scores[places >= 0])
+        places, scores = self.nearest(
+            self._torch.from_numpy(query).to(self._items.device), best.k, bias, allowed
+        )
+        best.take(places.cpu().numpy(), scores.cpu().numpy())
         return None
 
-    def nearest(self, queries: Any, k: int, bias: Any = None, allowed: Any = None) -> tuple[Any, Any]:
-        """Return places `[q, k]` and float64 scores of the best items by ⟨q, v⟩ − `bias [n]`.
+    def nearest(self, query: Any, k: int, bias: Any = None, allowed: Any = None) -> tuple[Any, Any]:
+        """Return places and float64 scores of the at most `k` best items by ⟨q, v⟩ − `bias [n]`.
 
-        Of equal scores the lower place comes first; past the end places are -1 and scores −inf. Only items
-        that are `allowed [n]` count.
+        Of equal scores the lower place comes first. Only items that are `allowed [n]` count.
         """
-        torch, items = self._torch, self._items
-        places = torch.full((len(queries), k), -1, dtype=torch.long, device=queries.device)
-        scores = torch.full((len(queries), k), -torch.inf, dtype=torch.float64, device=queries.device)
-        width = min(k, len(items))
-        doubt = self._doubt(queries, bias)
-        step = max(1, SCORES // max(1, len(items)))
-        for start in range(0, len(queries) if width else 0, step):
-            rough = queries[start : start + step] @ items.T
-            if bias is not None:
-                rough -= bias
-            if allowed is not None:
-                rough.masked_fill_(~allowed, -torch.inf)
-            floor = rough.topk(width, dim=1).values[:, -1] - 2 * doubt[start : start + step]
-            near = (rough >= floor[:, None]) & (rough > -torch.inf)
-            for row, chosen in enumerate(near, start):
-                found, values = self._rescored(queries[row], chosen.nonzero()[:, 0], bias, k)
-                places[row, : len(found)], scores[row, : len(found)] = found, values
-        return places, scores
+        rough = self._items @ query
+        if bias is not None:
+            rough -= bias
+        if allowed is not None:
+            rough.masked_fill_(~allowed, -self._torch.inf)
+        if k < len(rough):
+            floor = rough.topk(k).values[-1] - 2 * self._doubt(query, bias)
+            near = ((rough >= floor) & (rough > -self._torch.inf)).nonzero()[:, 0]
+        else:
+            near = (rough > -self._torch.inf).nonzero()[:, 0]
+        return self._rescored(query, near, bias, k)
 
-    def _doubt(self, queries: Any, bias: Any) -> Any:
-        """Return how far float32 scores may be from the exact ones, `[q]`."""
+    def _doubt(self, query: Any, bias: Any) -> Any:
+        """Return how far float32 scores may be from the exact ones."""
         unit = (self._items.shape[1] + 2) * 2.0**-23  # twice γ, which also covers the norms' own rounding
         if self._torch.backends.cuda.matmul.allow_tf32:
             unit += 2.0**-9
-        doubt = unit * self._longest * queries.double().norm(dim=1)
+        doubt = unit * self._longest * query.double().norm()
         return doubt if bias is None or not len(bias) else doubt + 2.0**-23 * bias.abs().amax()
 
     def _rescored(self, query: Any, places: Any, bias: Any, k: int) -> tuple[Any, Any]:

@@ -13,7 +13,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from wordreel.index.base import Best, Correction, Index, IndexResult, check_correction, search_corrected
+from wordreel.index.base import (
+    Best,
+    Correction,
+    Index,
+    IndexResult,
+    check_correction,
+    merge_best,
+    search_corrected,
+)
 from wordreel.index.topk import rank_nan_last, topk_ids
 from wordreel.models.similarity import divide, flatten_queries
 from wordreel.types import Bool, Float32
@@ -69,7 +77,7 @@ class ExactIndex(Index):
         array([[1, 0]])
         """
         flat = flatten_queries(vectors, weights)
-        running = _Running(len(flat), k)
+        best = merge_best([Best(np.zeros((len(flat), 0), np.int64), np.zeros((len(flat), 0), np.float32))], k)
         for start in range(0, len(self), BLOCK):
             block = slice(start, min(start + BLOCK, len(self)))
             if allowed is not None and not allowed[block].any():
@@ -77,8 +85,8 @@ class ExactIndex(Index):
             scores = self._plain(flat, weights, block)
             if allowed is not None:
                 scores[:, ~allowed[block]] = -np.inf
-            running.take(scores if bias is None else scores - bias[block], start)
-        return running.best()
+            best = merge_best([best, _best_of(scores if bias is None else scores - bias[block], k, start)], k)
+        return best
 
     def _plain(self, flat: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
         if isinstance(rows, slice):  # a view: what is not multiplied is not read either
@@ -111,49 +119,12 @@ def search_scores(
         scores = np.where(allowed, scores, np.float32(-np.inf))
 
     def best(some: slice | Bool, bias: Float32 | None) -> Best:
-        return _best_of(scores[some] if bias is None else scores[some] - bias, k)
+        return merge_best([_best_of(scores[some] if bias is None else scores[some] - bias, k)], k)
 
     return search_corrected(best, len(scores), correction)
 
 
-def _best_of(scores: Float32, k: int) -> Best:
-    """Return the `k` best of all items; rows past the end of a short gallery are -1."""
+def _best_of(scores: Float32, k: int, start: int = 0) -> Best:
+    """Return the at most `k` best of the items from `start` on."""
     head = topk_ids(scores, k)
-    best = np.take_along_axis(scores, head, axis=1)
-    if (short := k - head.shape[1]) > 0:
-        head = np.pad(head, ((0, 0), (0, short)), constant_values=-1)
-        best = np.pad(best, ((0, 0), (0, short)), constant_values=-np.inf)
-    return Best(np.where(np.isneginf(best), -1, head), best)
-
-
-class FullVectorIndex(Index):
-    """An index that has the full vectors of its items here, and scores from them."""
-
-    def __init__(self, vectors: Float32, available: Bool) -> None:
-        self._full = ExactIndex(vectors, available)
-
-    def __len__(self) -> int:
-        return len(self._full)
-
-    def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
-        return self._full.scores(vectors, weights, rows)
-
-
-class _Running:
-    """The running best of every query while blocks of scores go by."""
-
-    def __init__(self, queries: int, k: int) -> None:
-        self.rows = np.full((queries, k), -1, np.int64)
-        self.scores = np.full((queries, k), -np.inf, np.float32)
-
-    def take(self, scores: Float32, start: int) -> None:
-        """Fold in the scores of the items from `start` on; earlier items win ties, being there first."""
-        k = self.rows.shape[1]
-        head = topk_ids(scores, k)
-        every = np.concatenate([self.scores, np.take_along_axis(scores, head, axis=1)], axis=1)
-        order = np.argsort(-every, axis=1, kind="stable")[:, :k]
-        self.rows = np.take_along_axis(np.concatenate([self.rows, start + head], axis=1), order, axis=1)
-        self.scores = np.take_along_axis(every, order, axis=1)
-
-    def best(self) -> Best:
-        return Best(np.where(np.isneginf(self.scores), -1, self.rows), self.scores)
+    return Best(start + head, np.take_along_axis(scores, head, axis=1))

@@ -73,11 +73,7 @@ class _Builder:
     name: str = "fastscan"
 
     def build(
-        self,
-        folder: Path,
-        vectors: Float32,
-        available: Bool,
-        on_progress: ProgressCallback | None = None,
+        self, folder: Path, vectors: Float32, available: Bool, on_progress: ProgressCallback | None = None
     ) -> None:
         write_groups(folder, available)
         done = 0

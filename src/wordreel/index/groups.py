@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from wordreel.index.base import (
     Best,
     DerivedArrays,
+    Index,
     QuerySample,
     Rest,
     availability_groups,
     group_queries,
     merge_rests,
 )
-from wordreel.index.exact import FullVectorIndex
+from wordreel.index.exact import ExactIndex
 from wordreel.types import Bool, Float32, Float64, Int64
 
 FEW = 1_024  # allowed items that are scored directly
@@ -182,7 +183,7 @@ class Group:
     items: GroupItems
 
 
-class GroupedIndex(FullVectorIndex):
+class GroupedIndex(Index):
     """Several groups of items, searched as one."""
 
     name = "grouped"
@@ -192,13 +193,19 @@ class GroupedIndex(FullVectorIndex):
     ) -> None:
         self.name = name  # type: ignore[misc]
         self._exact = exact
-        super().__init__(vectors, available)
+        self._full = ExactIndex(vectors, available)
         self._groups = sorted(groups, key=lambda group: -len(group.full))
         self._own = DerivedArrays[NDArray[Any]](self._cut, len(self._groups))
 
     @property
     def exact(self) -> bool:
         return self._exact
+
+    def __len__(self) -> int:
+        return len(self._full)
+
+    def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
+        return self._full.scores(vectors, weights, rows)
 
     def best(
         self,

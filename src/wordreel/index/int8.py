@@ -57,11 +57,7 @@ class _Builder:
     name: str = "int8"
 
     def build(
-        self,
-        folder: Path,
-        vectors: Float32,
-        available: Bool,
-        on_progress: ProgressCallback | None = None,
+        self, folder: Path, vectors: Float32, available: Bool, on_progress: ProgressCallback | None = None
     ) -> None:
         write_groups(folder, available)
         large = [full for _, full in read_groups(folder, vectors) if has_codes(full)]

@@ -20,15 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from wordreel.errors import IndexServerError, NextStep
-from wordreel.index.vector_server import (
-    SLOTS,
-    GroupSearch,
-    Layout,
-    Marker,
-    NewRows,
-    ServerRows,
-    pattern_code,
-)
+from wordreel.index.vector_server import SLOTS, GroupSearch, Layout, Marker, NewRows, ServerRows, pattern_code
 from wordreel.types import Bool, Float32, Int64
 from wordreel.util.server_address import EXACT, PASSWORD_VARIABLE, TLS, ServerAddress
 

@@ -18,15 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wordreel.index.vector_server import (
-    SLOTS,
-    GroupSearch,
-    Layout,
-    Marker,
-    NewRows,
-    ServerRows,
-    pattern_code,
-)
+from wordreel.index.vector_server import SLOTS, GroupSearch, Layout, Marker, NewRows, ServerRows, pattern_code
 from wordreel.types import Float32, Int64
 from wordreel.util.postgresql_client import Unreachable, connect, explain
 from wordreel.util.server_address import EXACT, ServerAddress

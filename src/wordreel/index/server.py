@@ -22,12 +22,7 @@ from wordreel.errors import IndexServerError
 from wordreel.index.base import Best, Index, Rest, availability_groups, group_queries, merge_best
 from wordreel.index.exact import ExactIndex
 from wordreel.index.server_sync import Embeddings, SyncReport, read_biases, synchronise
-from wordreel.index.vector_server import (
-    SLOTS,
-    GroupSearch,
-    Marker,
-    VectorServer,
-)
+from wordreel.index.vector_server import SLOTS, GroupSearch, Marker, VectorServer
 from wordreel.progress import ProgressCallback
 from wordreel.types import Bool, Float32, Int64
 from wordreel.util.lru_cache import LRUCache

@@ -21,19 +21,11 @@ _BUFFER = 1 << 16
 _HEADER = 1 << 20  # bytes read to find a declared size
 
 
-class DescriptorReader:
-    """A read-only file object over a shared descriptor, with a position of its own."""
+class FilePosition:
+    """The part of a file object that PyAV moves about in."""
 
-    def __init__(self, descriptor: int, size: int) -> None:
-        self._descriptor = descriptor
-        self._size = size
-        self._position = 0
-
-    def read(self, count: int) -> bytes:
-        """Read bytes at the position."""
-        data = os.pread(self._descriptor, count, self._position)
-        self._position += len(data)
-        return data
+    def __init__(self, size: int = 0) -> None:
+        self._size, self._position = size, 0
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move the position; before the start is an error."""
@@ -50,6 +42,20 @@ class DescriptorReader:
     def seekable(self) -> bool:
         """Return True: the file is on a disk."""
         return True
+
+
+class DescriptorReader(FilePosition):
+    """A read-only file object over a shared descriptor, with a position of its own."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        super().__init__(size)
+        self._descriptor = descriptor
+
+    def read(self, count: int) -> bytes:
+        """Read bytes at the position."""
+        data = os.pread(self._descriptor, count, self._position)
+        self._position += len(data)
+        return data
 
 
 def open_container(

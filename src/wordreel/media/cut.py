@@ -9,7 +9,6 @@ as AAC.
 from __future__ import annotations
 
 import heapq
-import os
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from wordreel.errors import BrokenMedia, NotMedia
 from wordreel.media.container import (
     DecodeTask,
+    FilePosition,
     audio_stream,
     check_pixels,
     is_single_gif,
@@ -68,12 +68,12 @@ def cut(task: DecodeTask, request: CutRequest, send: Send) -> None:
     )
 
 
-class MessageWriter:
-    """A file object whose bytes go to the parent, each piece with its position."""
+class MessageWriter(FilePosition):
+    """A file object whose bytes go to the parent, which writes a file: each piece with its position."""
 
     def __init__(self, send: Send) -> None:
+        super().__init__()
         self._send = send
-        self._position = self._size = 0
         self.reached = 0.0  # seconds of the clip that are written
 
     def write(self, data: Any) -> int:
@@ -82,20 +82,6 @@ class MessageWriter:
         self._position += len(data)
         self._size = max(self._size, self._position)
         return len(data)
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move the position."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
-        self._position = base + offset
-        return self._position
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._position
-
-    def seekable(self) -> bool:
-        """Return True: the receiver writes a file."""
-        return True
 
 
 COPIED_VIDEO = {

@@ -170,9 +170,7 @@ def threads(stream: Any) -> None:
 
 
 SPARSE = 1.5  # steps between two key frames from which on the gap may be filled
-CHEAP = (
-    3_000_000  # pixels a second of media that may be decoded to fill gaps: 300 × 224 at 45 frames a second
-)
+CHEAP = 3_000_000  # pixels decoded a second of media to fill gaps: 300 × 224 at 45 frames a second
 HEAD_START = 20.0  # seconds of media for which that is granted in advance
 
 

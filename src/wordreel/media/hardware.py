@@ -54,24 +54,16 @@ DEVICES = {
     device.name: device
     for device in (
         HwDevice(
-            "cuda",
-            "NVDEC",
-            "linux",
-            ("dev/nvidia*", "dev/nvidia-caps/*", "dev/dxg"),
-            ("/proc/driver/nvidia", "/proc/devices", "/proc/modules", *_LINUX),
-            ("CUDA_VISIBLE_DEVICES",),
+            "cuda", "NVDEC", "linux", ("dev/nvidia*", "dev/nvidia-caps/*", "dev/dxg"),
+            ("/proc/driver/nvidia", "/proc/devices", "/proc/modules", *_LINUX), ("CUDA_VISIBLE_DEVICES",),
         ),
         HwDevice(
-            "vaapi",
-            "VAAPI",
-            "linux",
-            ("dev/dri/renderD*",),
-            ("/sys/class/drm", *_LINUX),
+            "vaapi", "VAAPI", "linux", ("dev/dri/renderD*",), ("/sys/class/drm", *_LINUX),
             ("LIBVA_DRIVER_NAME", "LIBVA_DRIVERS_PATH"),
         ),
         HwDevice("videotoolbox", "VideoToolbox", "darwin"),
     )
-}
+}  # fmt: skip
 """All that are tried, the first choice first. Of the others that FFmpeg knows, QSV and AMF need decoders of
 their own, and D3D11VA a system that has no fork."""
 

@@ -40,15 +40,9 @@ def scaled_size(width: int, height: int, short_side: int) -> tuple[int, int]:
 _PLANAR = {"nv12": "yuv420p", "p010le": "yuv420p10le"}
 """Formats in which devices return frames, and the format of the same pixels in software."""
 _FULL_CHROMA = {
-    "nv12": "yuv444p",
-    "p010le": "yuv444p10le",
-    "yuv420p": "yuv444p",
-    "yuv420p10le": "yuv444p10le",
-    "yuv422p": "yuv444p",
-    "yuva420p": "yuva444p",
-    "yuvj420p": "yuvj444p",
-    "yuvj422p": "yuvj444p",
-}
+    "nv12": "yuv444p", "p010le": "yuv444p10le", "yuv420p": "yuv444p", "yuv420p10le": "yuv444p10le",
+    "yuv422p": "yuv444p", "yuva420p": "yuva444p", "yuvj420p": "yuvj444p", "yuvj422p": "yuvj444p",
+}  # fmt: skip
 """Formats with less chroma than light, and the one with as much."""
 _FULL_CHROMA_BELOW = 3
 """How many times larger than the result a frame is from which on its chroma is fine enough as it is."""

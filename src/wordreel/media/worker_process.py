@@ -17,15 +17,8 @@ _START_SECONDS = 60.0
 _SOCKET_BUFFER = 1 << 22
 """A few frames, so that the worker decodes on while the parent is busy."""
 _ENVIRONMENT = (
-    "PATH",
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "LD_LIBRARY_PATH",
-    "LANG",
-    "LC_ALL",
-    "VIRTUAL_ENV",
-    "SYSTEMROOT",
-)
+    "PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "SYSTEMROOT",
+)  # fmt: skip
 
 
 class WorkerProcess(ChildProcess):

@@ -7,11 +7,11 @@ take a published checkpoint: only then is the laboratory, and torch with it, loa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordreel.errors import NextStep, WordreelError
+from wordreel.util.lazy_exports import import_named
 
 if TYPE_CHECKING:
     from wordreel.models.base import CheckpointModel
@@ -54,12 +54,6 @@ IS_CLIP = "wordreel.lab.checkpoints.export_backbone:is_clip"
 EXPORT = "wordreel.lab.checkpoints.export_backbone:export_backbone"
 
 
-def load(name: str) -> Any:
-    """Return what `MODULE:NAME` names."""
-    module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
-
-
 def open_trained(folder: Path, weights: WeightStore) -> CheckpointModel:
     """Open a model that was trained in the laboratory."""
     model: CheckpointModel = _load_with_torch(OPEN, folder)(folder, weights)
@@ -88,7 +82,7 @@ def export_backbone(path: Path, folder: Path) -> None:
 
 def _load_with_torch(name: str, path: Path) -> Any:
     try:
-        return load(name)
+        return import_named(name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise

@@ -119,14 +119,11 @@ class ZeroShot(Model):
 
     def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
         """Return the frame that fits the words best, and what the other rows have."""
-        sentence = query.vectors[1, :DIM]
+        sentence, words = query.vectors[1, :DIM], query.vectors[0, : self._backbone.config.dim]
         return [
-            {**self._others.explain(sentence, one), **self._explain_frame(query, one.tracks, one.clip)}
+            {**self._others.explain(sentence, one), **self._best_frame(words, one.tracks, one.clip)}
             for one in evidence
         ]
-
-    def _explain_frame(self, query: QueryEmbedding, tracks: Mapping[str, Track], clip: Clip) -> Explanation:
-        return self._best_frame(query.vectors[0, : self._backbone.config.dim], tracks, clip)
 
     def compare(
         self, tracks: Mapping[str, Track], clip: Clip, other_tracks: Mapping[str, Track], other_clip: Clip

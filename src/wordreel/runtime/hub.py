@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordreel.errors import NextStep, WeightsCorrupt, WeightsError, WeightsMissing
 from wordreel.runtime.hub_download import hub_errors
 from wordreel.runtime.weight_table import PUBLISHED, PublishedWeights
+from wordreel.util.lazy_exports import import_named
 
 if TYPE_CHECKING:
     from wordreel.runtime.store import WeightStore
@@ -58,9 +58,9 @@ def _model(entry: PublishedWeights, path: Path, sidecar: Path | None) -> Any:
 
     state = unwrapped(_read(entry, path))
     if entry.rename:
-        rename: Callable[[Mapping[str, Any]], dict[str, Any]] = _named(entry.rename)
+        rename: Callable[[Mapping[str, Any]], dict[str, Any]] = import_named(entry.rename)
         state = rename(state)
-    network = _named(entry.network)
+    network = import_named(entry.network)
     shapes, heads = weight_shapes(network)
     expected = f"{entry.file} of {entry.project} ({entry.title})"
     check(state, shapes, heads, ignore=entry.ignore, given=path.name, expected=expected)
@@ -105,8 +105,3 @@ def _entry(name: str) -> PublishedWeights:
     if entry is None:
         raise WeightsError(f"{name!r} are not weights that can be added; these are: {', '.join(PUBLISHED)}")
     return entry
-
-
-def _named(path: str) -> Any:
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)

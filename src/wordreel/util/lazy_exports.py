@@ -1,4 +1,4 @@
-"""Names of a package that are imported from its modules when they are first used."""
+"""Names that are imported when they are first used."""
 
 from __future__ import annotations
 
@@ -20,3 +20,9 @@ def lazy_exports(package: str, modules: Mapping[str, Sequence[str]]) -> Callable
         return getattr(import_module(f"{package}.{module_of[name]}"), name)
 
     return get
+
+
+def import_named(path: str) -> Any:
+    """Return what `MODULE:NAME` names."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)

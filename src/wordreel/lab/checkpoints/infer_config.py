@@ -217,9 +217,7 @@ def _transformer(
 ) -> TransformerConfig:
     """Return the sizes of a BERT; how many heads it has, only the trainer's settings tell."""
     tables = f"{start}.embeddings"
-    name = (
-        "word" if checkpoint.has(f"{tables}.word_embeddings.") else "position"
-    )  # MMT's of videos has no words
+    name = "word" if checkpoint.has(f"{tables}.word_embeddings.") else "position"  # MMT's has no words
     vocabulary, hidden = checkpoint.shape(f"{tables}.{name}_embeddings.weight")
     heads = settings.get("num_attention_heads") if isinstance(settings, Mapping) else None
     return TransformerConfig(

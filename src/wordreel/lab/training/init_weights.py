@@ -127,9 +127,6 @@ def _by_expert(
             for new, old in enumerate(positions):
                 if old == int(match[2]):
                     state[f"{match[1]}.{new}.{match[3]}"] = value
-        elif name == "kinds":  # of the default model: one row per expert, and one for the first token
-            if whole:
-                state[name] = value[[*(position for position in positions if position is not None), -1]]
         elif STACKED.search(name) and value.ndim:
             if whole:  # with new experts, what is stacked over all of them begins afresh
                 parts = value.reshape(len(source_names), -1, *value.shape[1:])

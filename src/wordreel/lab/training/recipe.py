@@ -153,9 +153,8 @@ def put(values: dict[str, Any], override: str) -> None:
     except (ValueError, RecursionError):
         value = text
     path = key.strip().split(".")
-    if (
-        path[:2] == ["model", "expert"] and path[2:]
-    ):  # names of experts hold dots: model.expert.r2p1d.r2p1d-ig65m.0.dim
+    if path[:2] == ["model", "expert"] and path[2:]:
+        # Names of experts hold dots: model.expert.r2p1d.r2p1d-ig65m.0.dim
         path = [*path[:2], ".".join(path[2:-1]), path[-1]]
     section = values
     for part in path[:-1]:

@@ -185,9 +185,8 @@ def seed_step(seed: int, number: int, rank: int = 0) -> None:
 
 def _batch_source(recipe: Recipe) -> type[BatchSource]:
     if recipe.reads_frames:
-        from wordreel.lab.training.frames.frame_batches import (
-            FrameBatches,
-        )  # decodes, which features need not
+        # Decodes, which features need not:
+        from wordreel.lab.training.frames.frame_batches import FrameBatches
 
         return FrameBatches
     from wordreel.lab.training.feature_batches import FeatureBatches

@@ -40,6 +40,11 @@ class Teacher:
             return query_embeddings.vectors.flatten(1) @ video_embeddings.vectors.flatten(1).T
         return similarity(query_embeddings, video_embeddings)
 
+    def to(self, device: torch.device) -> Teacher:
+        """Return the teacher with its embeddings on a device."""
+        videos = VideoEmbeddings(*(x.to(device) for x in self.videos))
+        return Teacher(videos, QueryEmbeddings(*(x.to(device) for x in self.queries)), self.plain)
+
 
 @dataclass(frozen=True)
 class Teachers:
@@ -62,16 +67,7 @@ class Teachers:
 
     def to(self, device: torch.device) -> Teachers:
         """Return the teachers with their embeddings on a device."""
-        return Teachers(
-            tuple(
-                Teacher(
-                    VideoEmbeddings(*(x.to(device) for x in teacher.videos)),
-                    QueryEmbeddings(*(x.to(device) for x in teacher.queries)),
-                    teacher.plain,
-                )
-                for teacher in self.each
-            )
-        )
+        return Teachers(tuple(teacher.to(device) for teacher in self.each))
 
 
 def from_model(folder: Path, pairs: Pairs, device: torch.device | None = None) -> Teacher:

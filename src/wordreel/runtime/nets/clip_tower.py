@@ -41,15 +41,8 @@ FLOAT = ".fc2"  # the end of the roles of products that are computed in float
 FLOAT_LEVELS = 127
 LEAST_COSINE = 0.95  # of the golden pictures, to the embeddings of the same network in float
 LAYER = re.compile(r"layers\.(\d+)/(?:self_attn|mlp)/(\w+)/")
-INPUTS = {
-    "q_proj": "attention",
-    "k_proj": "attention",
-    "v_proj": "attention",
-    "out_proj": "out",
-    "fc1": "fc1",
-    "fc2": "fc2",
-}
-"""What each product of a layer reads; three of them read the same."""
+INPUTS = {**dict.fromkeys(("q_proj", "k_proj", "v_proj"), "attention"), "out_proj": "out"}
+"""What the products of a layer read, where that has another name; three of them read the same."""
 
 
 @dataclass(frozen=True)

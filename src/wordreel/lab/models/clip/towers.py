@@ -207,11 +207,7 @@ class ClipTowers(nn.Module):
     """
 
     def __init__(
-        self,
-        config: ClipConfig,
-        *,
-        patch_3d: bool = False,
-        shifts: Mapping[int, TokenShift] | None = None,
+        self, config: ClipConfig, *, patch_3d: bool = False, shifts: Mapping[int, TokenShift] | None = None
     ) -> None:
         super().__init__()
         text = config.text

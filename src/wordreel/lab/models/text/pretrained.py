@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,35 +37,26 @@ def minilm_weights(store: WeightStore | None = None) -> dict[str, Float32]:
     return {**arrays, **{name: np.zeros_like(arrays[name]) for name in unread}}
 
 
-def minilm_network(store: WeightStore | None = None, weights: Mapping[str, Float32] | None = None) -> Bert:
-    """Return MiniLM in evaluation mode, of a store's weights or of these."""
+def minilm_network(store: WeightStore | None = None) -> Bert:
+    """Return MiniLM in evaluation mode."""
     network = Bert(MINILM)
-    arrays = minilm_weights(store) if weights is None else weights
-    network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in minilm_weights(store).items()})
     return network.eval()
 
 
-def load_pretrained(
-    network: nn.Module,
-    source: str,
-    store: WeightStore | None = None,
-    arrays: Mapping[str, Float32] | None = None,
-) -> None:
+def load_pretrained(network: nn.Module, source: str) -> None:
     """Fill a text network with published weights.
 
     Args:
         network: A `Bert` or `Gpt` of `wordreel.lab.models.text.bert`.
         source: "minilm", or a folder as Hugging Face publishes it.
-        store: Where MiniLM's weights are.
-        arrays: MiniLM's weights where there is no store.
 
     Raises:
         WeightsMissing: The folder has no weights.
         WeightsError: The weights are of another network.
     """
     if source == MINILM_PACKAGE:
-        arrays = minilm_weights(store) if arrays is None else arrays
-        held = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        held = {name: torch.from_numpy(array) for name, array in minilm_weights().items()}
     else:
         held = _read(Path(source).expanduser())
     state: dict[str, Tensor] = {}

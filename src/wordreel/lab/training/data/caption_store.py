@@ -33,11 +33,7 @@ class CaptionStore:
     """
 
     def __init__(
-        self,
-        packed: Packed,
-        device: torch.device,
-        fixed: int = 0,
-        middles: NDArray[np.float32] | None = None,
+        self, packed: Packed, device: torch.device, fixed: int = 0, middles: NDArray[np.float32] | None = None
     ) -> None:
         self.device, self.fixed = device, fixed
         self.middles = None if middles is None else torch.from_numpy(middles).to(device)

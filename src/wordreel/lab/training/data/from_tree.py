@@ -18,13 +18,7 @@ from wordreel.types import Absent, Array, Track
 
 
 def from_tree(
-    tree: Tree,
-    split: str,
-    experts: Sequence[str],
-    *,
-    words: str = "",
-    rule: str = "all",
-    limit: int = 0,
+    tree: Tree, split: str, experts: Sequence[str], *, words: str = "", rule: str = "all", limit: int = 0
 ) -> Pairs:
     """Return training pairs from one split of a tree.
 

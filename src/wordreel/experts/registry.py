@@ -10,27 +10,12 @@ from wordreel.experts.base import Card, Expert, ExpertEntry, Recogniser
 from wordreel.runtime.store import WeightStore
 
 EMBEDDED = {
-    "appearance": "appearance",
-    "clip": "clip",
-    "motion": "motion",
-    "sound": "sound",
-    "speech": "speech",
-    "ocr": "ocr",
-    "faces": "faces",
-    "shots": "shots",
+    name: name for name in ("appearance", "clip", "motion", "sound", "speech", "ocr", "faces", "shots")
 }
 """Experts whose weights come from the package index (or that need none), and their modules."""
 
-PUBLISHED = {
-    "senet154": "network_experts",
-    "resnext101_wsl": "network_experts",
-    "i3d_paper": "network_experts",
-    "s3d": "network_experts",
-    "r2p1d34_ig65m": "network_experts",
-    "densenet161_places365": "network_experts",
-    "vggish": "vggish",
-    "vggface2_resnet50": "faces",
-}
+NETWORKS = ("senet154", "resnext101_wsl", "i3d_paper", "s3d", "r2p1d34_ig65m", "densenet161_places365")
+PUBLISHED = {**dict.fromkeys(NETWORKS, "network_experts"), "vggish": "vggish", "vggface2_resnet50": "faces"}
 """Experts of the papers, whose published checkpoints users add with `wordreel weights add`."""
 
 MODULES = {**EMBEDDED, **PUBLISHED}

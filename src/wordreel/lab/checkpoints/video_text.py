@@ -164,6 +164,9 @@ def _row_count(arrays: Arrays, name: str) -> int:
     return shape[0] if shape else 0
 
 
+CONVERTED = ("kind", "head", "patch", "mode", "max_frames", "max_words", "frame_rate")
+
+
 @dataclass(frozen=True)
 class Conversion:
     """What a published checkpoint was and how it is used; `notes` say what was assumed and what was changed.
@@ -214,17 +217,9 @@ def convert_video_text(
         f"a frame rate of {config.frame_rate:g} a second (--frame-rate)": frame_rate,
     }
     notes = [f"assumed {each}" for each, given in assumed.items() if given is None]
-    return Conversion(
-        config.kind,
-        sum(p.numel() for p in module.parameters()),
-        config.head if isinstance(config, Clip4ClipConfig) else "",
-        config.patch if isinstance(config, Clip4ClipConfig) else "",
-        config.mode,
-        config.max_frames,
-        config.max_words,
-        config.frame_rate,
-        (*notes, *_notes(arrays, config)),
-    )
+    parameters = sum(p.numel() for p in module.parameters())
+    facts: dict[str, Any] = {name: getattr(config, name, "") for name in CONVERTED}
+    return Conversion(**facts, parameters=parameters, notes=(*notes, *_notes(arrays, config)))
 
 
 def _notes(arrays: Arrays, config: VideoTextConfig) -> Iterator[str]:

@@ -131,7 +131,7 @@ class Results(Sequence[H], Generic[H]):
         hits: The hits.
         norm: The label of the normalisation that was chosen: "none", or the query bank and its method.
         note: Why the ranking is plain, where that may surprise.
-        notices: What of the words was not understood, in sentences.
+        notices: What of the words was not understood, or is taken for a date, in sentences.
         total: How many videos pass the filters.
         weights: The query's mixture weight of each expert, in the model's order; None for look-alikes.
         plain: With `compare`, the hits of plain ranking.

@@ -87,6 +87,7 @@ class Query:
         moments: Rank every moment instead of the best one of each video.
         min_confidence: Leave out less confident hits; needs a query bank of at least 100 queries.
         compare: Also return the plain ranking, to compare the normalised one with.
+        notices: What some words were taken for; the results repeat it.
 
     Raises:
         QueryError: The fields contradict each other or are out of range.
@@ -139,6 +140,7 @@ class Query:
     compare: bool = asked(
         False, "flag", "Return the plain and the normalised ranking side by side.", saved=False
     )
+    notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_question()

@@ -1,7 +1,7 @@
 """What is written among the words of a query.
 
-Terms (`tag:beach`, `person:"Anna Lee"`), names of people, phrases in quotes (`"to Vienna"`) and exclusions
-(`-race`, `without a car`, `not a dog`).
+Terms (`tag:beach`, `person:"Anna Lee"`), names of people, dates (`summer 2019`), phrases in quotes
+(`"to Vienna"`) and exclusions (`-race`, `without a car`, `not a dog`).
 
 A name that the owner gave to a person is a filter wherever it stands in the words, unless it is in quotes: a
 search for Anna dancing looks for dancing in the moments that show Anna.
@@ -12,17 +12,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date, datetime, time
 from typing import NamedTuple
 
 from wordreel.catalogue.annotations import compared
+from wordreel.catalogue.files import passing_contents
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, QueryError
 from wordreel.people.people_manager import PeopleManager
+from wordreel.search.date_words import QUOTED, find_date
+from wordreel.search.filters import Filters
 from wordreel.search.lexical import STOP_WORDS
 from wordreel.search.query import Query
 
 TERM = re.compile(r'(?<!\S)(tag|person):(?:"([^"]*)"|(\S+))', re.IGNORECASE)
-QUOTED = re.compile(r'("[^"]*")')
 SOMEBODY = "a person"  # the words of a query that asks for nothing but people
 PHRASE = re.compile(r'(?<!\S)(-?)"([^"]*)"')
 MINUS = re.compile(r"(?<!\S)-([^\W\d_][\w-]*)")
@@ -48,10 +51,13 @@ def resolve_terms(store: LibraryStore, query: Query) -> Query:
     tags, people, without = list(query.filters.tags), list(query.filters.people), list(query.without)
     texts: dict[str, str] = {}
     phrases = {"text": list(query.phrases), "then": list(query.then_phrases)}
+    dates, notices = query.filters, query.notices
     for name, text in (("text", query.text), ("then", query.then)):
         if text is None:
             continue
         rest, more_tags, more_people = split_terms(text, names)
+        if name == "text":
+            rest, dates, notices = _take_date(store, rest, query.filters)
         words = split_words(rest)
         tags += more_tags
         people += more_people
@@ -63,7 +69,7 @@ def resolve_terms(store: LibraryStore, query: Query) -> Query:
             raise QueryError("the query says only what must not be there", step, field=name)
         texts[name] = texts[name] or text
     _check_people(people_of_library, people)
-    filters = replace(query.filters, tags=_once(tags), people=_once(people))
+    filters = replace(dates, tags=_once(tags), people=_once(people))
     return replace(
         query,
         text=texts["text"],
@@ -72,7 +78,22 @@ def resolve_terms(store: LibraryStore, query: Query) -> Query:
         then_phrases=_once(phrases["then"]),
         without=_once(without),
         filters=filters,
+        notices=notices,
     )
+
+
+def _take_date(store: LibraryStore, text: str, filters: Filters) -> tuple[str, Filters, tuple[str, ...]]:
+    """Return the words without their date, the filters with it, and a notice of that.
+
+    The words stay as they are with dates in the filters, or if nothing in the library is of that date.
+    """
+    found = None if filters.after or filters.before else find_date(text, date.today())
+    if found is None:
+        return text, filters, ()
+    after, before = (datetime.combine(day, time.min) for day in (found.first, found.end))
+    if not passing_contents(store.catalogue, Filters(after=after, before=before).conditions):
+        return text, filters, ()
+    return found.rest, replace(filters, after=after, before=before), (found.notice,)
 
 
 def _once(values: Sequence[str]) -> tuple[str, ...]:

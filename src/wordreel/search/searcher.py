@@ -176,11 +176,15 @@ class Searcher:
             find = search_sequence
         if not query.compare:
             chosen = scoring or self.scoring(query.norm, query.bank, query.beta, on_progress)
-            return with_required(self.store, query, find(self, encoded, query, chosen)).sorted_by(query.sort)
+            return self._finished(query, find(self, encoded, query, chosen))
         chosen = scoring or self._compared(query, on_progress)
         plain = find(self, encoded, query, self.scoring("none", query.bank, None, on_progress))
         both = replace(find(self, encoded, query, chosen), plain=plain.hits)
-        return with_required(self.store, query, both).sorted_by(query.sort)
+        return self._finished(query, both)
+
+    def _finished(self, query: Query, results: Results[Hit]) -> Results[Hit]:
+        required = with_required(self.store, query, results)
+        return replace(required, notices=query.notices + results.notices).sorted_by(query.sort)
 
     def where(self, content: str, query: Query, on_progress: ProgressCallback | None = None) -> MatchTimeline:
         """How well the text of a query matches a video over time."""

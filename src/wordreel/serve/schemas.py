@@ -107,7 +107,7 @@ class SearchResponse(BaseModel):
     query: dict[str, Any]
     norm: str
     note: str = Field(description="why the ranking is what it is, where that may surprise")
-    notices: list[str] = Field(description="what of the words was not understood, in sentences")
+    notices: list[str] = Field(description="what of the words was not understood, or is a date")
     took: TimingModel
     total_estimate: int = Field(description="videos that pass the filters")
     hits: list[HitModel]

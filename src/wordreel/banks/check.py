@@ -132,15 +132,8 @@ def check_bank(
         ranking = rankings[number].only(~first)
         metrics = ranking.metrics
         method = [*candidates, *without][number]
-        row = BankCheckRow(
-            method.name,
-            asdict(method),
-            metrics.r1,
-            metrics.r5,
-            metrics.r10,
-            metrics.median_rank,
-            skewness(ranking.occurrences),
-        )
+        figures = (metrics.r1, metrics.r5, metrics.r10, metrics.median_rank, skewness(ranking.occurrences))
+        row = BankCheckRow(method.name, asdict(method), *figures)
         if not number:
             return row
         plain = rankings[0].only(~first)

@@ -116,17 +116,9 @@ def published_card(
     """Return the card of an expert whose weights are published under its name."""
     weights = PUBLISHED[name]
     how = weights.next_step().for_command_line()
+    note = f"{note} To get it: {how}."
     return Card(
-        name=name,
-        modality=modality,
-        title=title,
-        dim=dim,
-        need=need,
-        licence=weights.licence,
-        weights=(name,),
-        span=span,
-        default=False,
-        note=f"{note} To get it: {how}.",
+        name, modality, title, dim, need, weights.licence, (name,), span=span, default=False, note=note
     )
 
 
@@ -158,19 +150,12 @@ def backbone_card(config: BackboneConfig, licence: str) -> Card:
     """Return the card of an installed backbone's image tower, which has the backbone's name."""
     size = config.transform.size
     rate = config.head.rate if config.head is not None else 1.0
+    frames = f"Frames at {rate:g} a second and {size} × {size} pixels"
     return Card(
-        name=config.name,
-        modality="appearance",
-        title=f"What frames show ({config.name})",
-        dim=config.dim,
-        need=FrameNeed(rate=rate, short_side=size),
-        licence=licence,
-        weights=(),  # the backbone store has them
-        span=16.0,
-        default=False,
-        note=f"Frames at {rate:g} a second and {size} × {size} pixels, in the space shared with text, not "
-        "normalised.",
-    )
+        config.name, "appearance", f"What frames show ({config.name})", config.dim, FrameNeed(rate, size),
+        licence, weights=(), span=16.0, default=False,
+        note=f"{frames}, in the space shared with text, not normalised.",
+    )  # fmt: skip
 
 
 class BackboneExpert:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from wordreel.errors import HubnessError
@@ -26,22 +26,15 @@ LOGIT_SIZE = 1.5  # cosines, and weighted means of them, stay within 1 but for r
 COSINE_BETA = 5.0
 
 
-@dataclass(frozen=True)
-class Gathered:
-    """The statistics of a bank of `size` queries over `items` items, and the largest absolute similarity."""
-
-    statistics: dict[Spec, Statistic]
-    size: int
-    items: int
-    max_abs: float
-
-
 class Collector:
-    """Joins the statistics of blocks, given in order."""
+    """Joins the statistics of blocks of a bank, given in order.
+
+    Also `rows` of the bank, over so many `items`, and the largest absolute similarity.
+    """
 
     def __init__(self, specs: Iterable[Spec]) -> None:
         self.parts: dict[Spec, list[Statistic]] = {spec: [] for spec in specs}
-        self.rows, self.max_abs = 0, 0.0
+        self.rows, self.items, self.max_abs = 0, 0, 0.0
         self._waiting = dict.fromkeys(self.parts, 0)
 
     def add(self, spec: Spec, part: Statistic) -> None:
@@ -52,14 +45,15 @@ class Collector:
         if len(parts) > 1 and self._waiting[spec] >= spec.kind.fold_rows:
             self.parts[spec], self._waiting[spec] = [parts[0].merge(*parts[1:])], 0
 
-    def gathered(self, items: int) -> Gathered:
-        merged = {spec: parts[0].merge(*parts[1:]) for spec, parts in self.parts.items()}
-        return Gathered(merged, self.rows, items, self.max_abs)
+    @cached_property
+    def statistics(self) -> dict[Spec, Statistic]:
+        """Return every statistic of the whole bank, once all of it was added."""
+        return {spec: parts[0].merge(*parts[1:]) for spec, parts in self.parts.items()}
 
 
 def gather(
     blocks: Similarities, specs: Iterable[Spec], items: int | None = None, threads: int | None = None
-) -> Gathered:
+) -> Collector:
     """Read a bank once. `items`, where known, is the number of columns it must have."""
     specs = list(specs)
     total = Collector(specs)
@@ -81,7 +75,8 @@ def gather(
                     total.add(spec, statistic)
     if total.rows == 0 or items is None:
         raise HubnessError("the bank has no queries; give it at least one")
-    return total.gathered(items)
+    total.items = items
+    return total
 
 
 def fit_many(
@@ -120,7 +115,7 @@ def fit_many(
         if not set(method.banks) <= set(given):
             raise HubnessError(f"{method.name!r} is fitted with {' and '.join(method.banks)}")
     gpu = pick_gpu(device, given.values(), methods) if methods else None
-    banks: dict[str, Gathered] = {}
+    banks: dict[str, Collector] = {}
     items = None
     for bank, rows in given.items():
         users = [method for method in methods if bank in method.banks]
@@ -128,11 +123,10 @@ def fit_many(
             continue
         specs = dict.fromkeys(spec for method in users for spec in method.statistics(bank))
         if gpu is not None:
-            collector = Collector(specs)
-            columns = gather_on_device(rows, collector, gpu)
+            banks[bank] = Collector(specs)
+            columns = banks[bank].items = gather_on_device(rows, banks[bank], gpu)
             if items is not None and columns != items:
                 raise HubnessError(f"the bank has {columns} columns but the gallery has {items} items")
-            banks[bank] = collector.gathered(columns)
         else:
             banks[bank] = gather(rows, specs, items, threads)
         items = banks[bank].items
@@ -141,11 +135,11 @@ def fit_many(
     return [_state(method, banks) for method in methods]
 
 
-def _state(method: Method, gathered: dict[str, Gathered]) -> State:
+def _state(method: Method, gathered: dict[str, Collector]) -> State:
     banks = {}
     for bank in method.banks:
         own = {spec.kind.key: gathered[bank].statistics[spec] for spec in method.statistics(bank)}
-        banks[bank] = BankState(gathered[bank].size, own)
+        banks[bank] = BankState(gathered[bank].rows, own)
     return State(method, gathered[QUERIES].items, banks)
 
 

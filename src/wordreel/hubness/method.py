@@ -71,7 +71,7 @@ class Method:
         """Return the statistics of one bank, and how many items it is compared with (`items` if given)."""
         gathered = gather(rows, self.statistics(bank), items)
         statistics = {spec.kind.key: one for spec, one in gathered.statistics.items()}
-        return BankState(gathered.size, statistics), gathered.items
+        return BankState(gathered.rows, statistics), gathered.items
 
     def label(self, source: str, size: int, transductive: bool = False) -> str:
         """Return the label of the post-processing, which every reported number carries.

@@ -57,15 +57,8 @@ class ResNet:
         width = planes * self.group_width // 64 * self.groups
         first, second = (stride, 1) if self.caffe else (1, stride)
         y = net.conv(x, f"{key}.conv1", (width, into, 1, 1), norm=f"{key}.bn1", stride=first)
-        y = net.conv(
-            y,
-            f"{key}.conv2",
-            (width, width // self.groups, 3, 3),
-            norm=f"{key}.bn2",
-            stride=second,
-            pad=1,
-            groups=self.groups,
-        )
+        shape = (width, width // self.groups, 3, 3)
+        y = net.conv(y, f"{key}.conv2", shape, norm=f"{key}.bn2", stride=second, pad=1, groups=self.groups)
         y = net.conv(y, f"{key}.conv3", (4 * planes, width, 1, 1), norm=f"{key}.bn3", relu=False)
         if widens:
             side = f"{key}.downsample"
@@ -120,15 +113,8 @@ class SENet:
         y = net.conv(y, f"{key}.conv2", shape, norm=f"{key}.bn2", stride=stride, pad=1, groups=self.groups)
         y = net.conv(y, f"{key}.conv3", (wide, wide, 1, 1), norm=f"{key}.bn3", relu=False)
         if side:
-            x = net.conv(
-                x,
-                f"{key}.downsample.0",
-                (wide, into, side, side),
-                norm=f"{key}.downsample.1",
-                stride=stride,
-                pad=side // 2,
-                relu=False,
-            )
+            end, shape = f"{key}.downsample", (wide, into, side, side)
+            x = net.conv(x, f"{end}.0", shape, norm=f"{end}.1", stride=stride, pad=side // 2, relu=False)
         narrow = wide // self.reduction
         gate = net.mean(y, 2, 3, keep=True)
         gate = net.conv(gate, f"{key}.se_module.fc1", (narrow, wide, 1, 1), bias=True)

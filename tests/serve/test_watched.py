@@ -3,8 +3,9 @@
 import shutil
 
 import pytest
-from tests.serve.conftest import Model, ThreadWork, running
+from tests.serve.conftest import Model, ThreadWork, running, wait
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.serve.jobs import watched
 
 
@@ -66,3 +67,18 @@ def test_a_folder_is_looked_at_while_nothing_is_added(library, home, ready):
         site.ended(job)
         service.watched.look(looks)
         assert looks.folders == [str(home / "Videos")]
+
+
+def test_one_process_of_a_server_watches_until_it_ends(library, tmp_path, monkeypatch):
+    looked = []
+    monkeypatch.setattr(watched.WatchedFolders, "look", lambda self, looks: looked.append(self) or 0.01)
+    store = LibraryStore.open(library)
+    first, second = (watched.WatchedFolders(store, None, [], tmp_path) for _ in range(2))
+    first.start()
+    wait(lambda: looked)
+    second.start()
+    wait(lambda: len(looked) > 20)
+    assert second not in looked
+    first.close()
+    wait(lambda: second in looked)
+    second.close()

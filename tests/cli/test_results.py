@@ -6,7 +6,7 @@ import pytest
 from tests.cli.invoke import shell
 
 from wordreel.errors import EvaluationError
-from wordreel.lab.reports.results import BEGIN, END
+from wordreel.lab.reports.report_files import BEGIN, END
 
 
 def test_results_write_and_check(sims):

@@ -160,25 +160,11 @@ def test_evaluate_writes_a_table_and_its_facts(shell, tmp_path):
     assert "| direction | post-processing" in out.with_suffix(".md").read_text()
     assert table.startswith("direction")
     page = out.with_suffix(".html").read_text()
-    assert page.count("data:image/jpeg;base64,") >= 4  # the right frames, from the real files
+    assert "Recall at K" in page
     assert "a bakery opens" in page
     from wordreel.lab.reports.report_files import read
 
     assert read(out).queries.videos == ("bakery", "station")
-
-
-def test_evaluate_goes_without_pictures_where_media_are_away(shell, media, tmp_path):
-    captions = tmp_path / "captions.csv"
-    captions.write_text("path,caption\nbakery.mp4,a bakery\nstation.mp4,a platform\n")
-    hidden = media.with_name("elsewhere")
-    media.rename(hidden)
-    try:
-        shell("evaluate", "captions", str(captions), "--out", str(tmp_path / "mine"), "--direction", "t2v")
-    finally:
-        hidden.rename(media)
-    page = (tmp_path / "mine.html").read_text()
-    assert "no picture" in page
-    assert "data:image/jpeg" not in page
 
 
 def test_experts_lists_what_is_missing_and_how_to_get_it():

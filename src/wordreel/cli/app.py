@@ -45,10 +45,10 @@ VERBS = {
     "import": "lab.import_:import_",
     "train": "lab.train:app",
     "convert": "lab.convert:convert",
-    "export": "lab.export:export",
+    "export": "lab.convert:export",
     "evaluate": "lab.evaluate:app",
     "compare": "lab.compare:compare",
-    "results": "lab.results:results",
+    "results": "lab.compare:results",
     "qbnorm": "lab.qbnorm:qbnorm",
     "hubness": "lab.hubness:hubness",
 }

@@ -9,7 +9,6 @@ equal similarities the lower item number is retrieved. Cost: one pass over the s
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -178,20 +177,6 @@ def measure_hubness(retrieved: Array | GatedScores, k: int = 10, items: int | No
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
-
-
-def log_edges(low: float, high: float, bins: int = 30) -> Float64:
-    """Return edges of bins for whole numbers from `low ≥ 1` to `high`.
-
-    The first number is alone in its bin, the other bins are equally wide in log.
-
-    >>> log_edges(1, 10, 4).tolist()
-    [1.0, 2.0, 3.0, 6.0, 11.0]
-    """
-    if not 1 <= low <= high:
-        raise ValueError(f"whole numbers from 1 up are binned, not {low} to {high}")
-    whole = np.floor(np.geomspace(low, high + 1, bins + 1) + 1e-9)
-    return np.asarray(np.unique([*whole, math.floor(low) + 1, math.floor(high) + 1]), np.float64)
 
 
 def occurrence_edges(largest: int) -> Float64:

@@ -115,7 +115,10 @@ def draw_lines(
     axes: Axes, series: Sequence[Series], *, log_x: bool = False, log_y: bool = False, zero: bool = True
 ) -> None:
     """Draw lines, with a dot where a point has no neighbours, and bands around those that have one."""
-    _log_axes(axes, log_x, log_y)
+    if log_x:
+        axes.set_xscale("log")
+    if log_y:
+        axes.set_yscale("log")
     for colour, line in _coloured(series):
         x, y = (np.asarray(side, np.float64) for side in (line.x, line.y))
         visible = np.isfinite(x) & np.isfinite(y) & ((x > 0) | (not log_x)) & ((y > 0) | (not log_y))
@@ -162,57 +165,19 @@ def draw_bars(axes: Axes, names: Sequence[str], values: Mapping[str, Sequence[fl
     _legend(axes, len(values) if len(values) > 1 else 0)
 
 
-def histogram(
-    samples: Mapping[str, ArrayLike],
-    edges: Sequence[float] | Float64,
-    title: str,
-    x_label: str = "",
-    y_label: str = "",
-    *,
-    log_x: bool = False,
-    log_y: bool = False,
-    share: bool = False,
-) -> str:
-    """Draw how many values of each sample fall into each bin `[edge, next edge)`, the last one closed.
+def draw_histogram(axes: Axes, samples: Mapping[str, ArrayLike], edges: Float64) -> None:
+    """Draw filled steps: how many values of each sample fall into each bin `[edge, next edge)`.
 
-    `share` gives per cent of the sample.
+    The logarithmic y axis starts below one, so a single value shows.
     """
-    bounds = np.asarray(edges, np.float64)
-    if len(bounds) < 2 or (np.diff(bounds) <= 0).any():
-        raise ValueError("the edges of bins go up, and there are at least two")
-    return chart(
-        lambda axes: draw_histogram(axes, samples, bounds, log_x=log_x, log_y=log_y, share=share),
-        title,
-        x_label,
-        y_label,
-    )
-
-
-def draw_histogram(
-    axes: Axes,
-    samples: Mapping[str, ArrayLike],
-    edges: Float64,
-    *,
-    log_x: bool = False,
-    log_y: bool = False,
-    share: bool = False,
-) -> None:
-    """Draw filled steps; a logarithmic y axis starts below the smallest count, so a single value shows."""
-    heights_of = {}
-    for name, values in samples.items():
-        sample = np.asarray(values)
-        heights = np.histogram(sample, edges)[0].astype(np.float64)
-        heights_of[name] = 100 * heights / max(1, sample.size) if share else heights
-    smallest = min([1.0, *(float(h[h > 0].min(initial=1.0)) for h in heights_of.values())])
-    floor = 0.7 * smallest if log_y else 0.0
-    for colour, (name, heights) in _coloured(heights_of.items()):
+    floor = 0.7
+    for colour, (name, values) in _coloured(samples.items()):
         opacity = 0.35 if len(samples) == 1 else 0.15
-        steps = np.maximum(heights, floor)
+        steps = np.maximum(np.histogram(np.asarray(values), edges)[0], floor)
         axes.stairs(steps, edges, baseline=floor, fill=True, color=colour, alpha=opacity, lw=0)
         axes.stairs(steps, edges, baseline=floor, color=colour, lw=1.5, label=clean(name))
-    _log_axes(axes, log_x, log_y)
-    if log_y:
-        axes.set_ylim(bottom=floor)
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=floor)
     axes.set_xlim(float(edges[0]), float(edges[-1]))
     axes.grid(axis="y")
     _legend(axes, len(samples))
@@ -230,7 +195,8 @@ def occurrence_chart(
     arrays = {name: np.asarray(values) for name, values in counts.items()}
     edges = occurrence_edges(max(int(values.max(initial=0)) for values in arrays.values()))
     named = {f"{name}: {_skew_text(values)}": values for name, values in arrays.items()}
-    return histogram(named, edges, title, f"times among the best {k}", f"{items} (log)", log_y=True)
+    x_label, y_label = f"times among the best {k}", f"{items} (log)"
+    return chart(lambda axes: draw_histogram(axes, named, edges), title, x_label, y_label)
 
 
 def _skew_text(counts: NDArray[Any]) -> str:
@@ -243,13 +209,6 @@ def _skew_text(counts: NDArray[Any]) -> str:
 def _coloured(entries: Any) -> Iterator[tuple[str, Any]]:
     for number, entry in enumerate(entries):
         yield COLOURS[number % len(COLOURS)], entry
-
-
-def _log_axes(axes: Axes, log_x: bool, log_y: bool) -> None:
-    if log_x:
-        axes.set_xscale("log")
-    if log_y:
-        axes.set_yscale("log")
 
 
 def _legend(axes: Axes, entries: int) -> None:

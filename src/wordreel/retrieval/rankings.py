@@ -30,15 +30,13 @@ class Ranking:
     """One ranking of all queries.
 
     `ranks [queries]` count from 1, NaN for a query without a right answer; `best [queries, up to k]` are the
-    first items; `margins [queries]` are the right item's lead over the best wrong one, 0 where a query has
-    several right items.
+    first items.
     """
 
     items: int
     k: int
     ranks: Float64
     best: Int64
-    margins: Float64
 
     @property
     def answered(self) -> Bool:
@@ -72,10 +70,6 @@ class RightAnswers(ABC):
     def ranks(self, scores: Array, start: int) -> Float64:
         """Return the ranks of the right answers of queries from `start` on."""
 
-    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
-        """Return how far the right items lead; 0 where a query may have several."""
-        return np.zeros(len(scores))
-
 
 @dataclass(frozen=True)
 class RightItem(RightAnswers):
@@ -86,15 +80,6 @@ class RightItem(RightAnswers):
     def ranks(self, scores: Array, start: int) -> Float64:
         """Return the ranks of the right items."""
         return ranks_of(scores, self.right[start : start + len(scores)])
-
-    def margins(self, scores: Array, start: int, best: Int64) -> Float64:
-        """Return the right items' leads over the best wrong ones."""
-        if best.shape[1] < 2:
-            return np.zeros(len(scores))
-        right = self.right[start : start + len(scores)]
-        wrong = np.where(best[:, 0] == right, best[:, 1], best[:, 0])
-        each = np.arange(len(scores))
-        return np.asarray(scores[each, right] - scores[each, wrong], np.float64)
 
 
 @dataclass(frozen=True)
@@ -133,8 +118,7 @@ def rank_queries(
     """
     width = min(k, items)
     results = [
-        Ranking(items, k, np.empty(queries), np.zeros((queries, width), np.int64), np.zeros(queries))
-        for _ in range(rankings)
+        Ranking(items, k, np.empty(queries), np.zeros((queries, width), np.int64)) for _ in range(rankings)
     ]
     step = batch or max(1, BLOCK // items)
 
@@ -144,7 +128,6 @@ def rank_queries(
             for ranking, scores in zip(results, scores_of(span.start, span.stop), strict=True):
                 ranking.ranks[span] = answers.ranks(scores, at)
                 ranking.best[span] = topk_ids(scores, width)
-                ranking.margins[span] = answers.margins(scores, at, ranking.best[span])
             if on_progress:
                 on_progress(Progress("ranking queries", span.stop, queries))
 

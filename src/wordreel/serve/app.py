@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.types import ASGIApp
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
+from starlette.types import ASGIApp, Scope
 
 from wordreel import __version__
 from wordreel.serve import problems
 from wordreel.serve.guard import Guard
 from wordreel.serve.options import Options
-from wordreel.serve.page_files import page_files
 from wordreel.serve.routes import (
     ERRORS,
     banks,
@@ -30,6 +38,8 @@ from wordreel.serve.routes import (
 from wordreel.serve.service import Service
 
 KEEP_ALIVE = 15  # seconds
+SMALLEST_GZIP = 512  # bytes; below that compressing gains nothing
+TYPES = {".js": "text/javascript"}  # which Python 3.11 calls application/javascript
 MAX_REQUESTS = 512  # connections and requests of one process at the same time
 ABOUT = (
     "Find the moment in your videos with words. Every error is "
@@ -63,7 +73,8 @@ def build_app(service: Service) -> ASGIApp:
     problems.install(app)
     for part in (search, videos, media, exports, tags, people, jobs, banks, server):
         app.include_router(part.router)
-    app.mount("/", page_files())
+    page = PageFiles(packages=[("wordreel.serve", "page")], html=True)
+    app.mount("/", GZipMiddleware(page, SMALLEST_GZIP))
     guard = Guard(app, service.options, service.sessions, service.metrics)
     app.state.verifier = guard.verifier
     return guard
@@ -91,3 +102,49 @@ def uvicorn_settings(options: Options) -> dict[str, Any]:
         "ssl_certfile": options.certificate,
         "ssl_keyfile": options.key,
     }
+
+
+class PageFiles(StaticFiles):
+    """Static files whose ETag is the hash of their bytes.
+
+    Starlette's own is computed from size and time, which installers set to the same value in every version.
+    """
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file of the page; a browser at any other address gets the page, which says so."""
+        try:
+            return await super().get_response(path, scope)
+        except HTTPException as error:
+            wants_page = "text/html" in Headers(scope=scope).get("accept", "")
+            if error.status_code != 404 or not wants_page or path.startswith(("api/", "media/")):
+                raise
+            full_path, status = self.lookup_path("index.html")
+            if status is None:
+                raise
+            return self.file_response(full_path, status, scope, 404)
+
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        """Return a file with its ETag, or 304 to a browser that has it."""
+        path = Path(full_path)
+        tag = _etag(path, stat_result.st_size, stat_result.st_mtime_ns)
+        response = FileResponse(
+            path,
+            status_code,
+            {"etag": f'"{tag}"', "cache-control": "no-cache", "vary": "Accept-Encoding"},
+            TYPES.get(path.suffix),
+            stat_result=stat_result,
+        )
+        if self.is_not_modified(response.headers, Headers(scope=scope)):
+            return NotModifiedResponse(response.headers)
+        return response
+
+
+@lru_cache(256)
+def _etag(path: Path, size: int, mtime_ns: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:32]

@@ -10,7 +10,7 @@ from tests.fuzz.engine import Session, Target
 from tests.fuzz.mutations import WORDS, mutate_json, mutate_text
 
 from wordreel.banks.sources import from_log
-from wordreel.lab.datasets import captioned_folder, json_captions
+from wordreel.lab.datasets import json_captions
 from wordreel.lab.datasets.annotation_files import read_id_list
 from wordreel.lab.datasets.caption_table import read_caption_table
 from wordreel.lab.evaluate.trec import read_qrels, read_run, run_ranks
@@ -25,7 +25,7 @@ def _split_folder(path: Path) -> object:
     folder = path.parent / "captioned"
     folder.mkdir(exist_ok=True)
     (folder / "captions.json").write_bytes(path.read_bytes())
-    return captioned_folder.read(folder)
+    return json_captions.read_folder(folder)
 
 
 def _splits(path: Path) -> object:
@@ -33,7 +33,7 @@ def _splits(path: Path) -> object:
     folder.mkdir(exist_ok=True)
     (folder / "captions.json").write_text('{"a": ["red"], "b": "blue"}')
     (folder / "splits.json").write_bytes(path.read_bytes())
-    return captioned_folder.read(folder, "test")
+    return json_captions.read_folder(folder, "test")
 
 
 def _judged(path: Path) -> object:

@@ -1,7 +1,7 @@
 import pytest
 
 from wordreel.errors import DatasetError
-from wordreel.lab.datasets import caption_rules, protocols
+from wordreel.lab.datasets import protocols, split_builder
 from wordreel.lab.datasets.registry import DATASETS
 from wordreel.lab.datasets.types import Caption, Item, Split
 
@@ -96,12 +96,12 @@ def split_of(*counts):
 
 def test_rules():
     split = split_of(3, 1, 0)
-    assert caption_rules.apply_rule(split, "all") == split
-    assert caption_rules.apply_rule(split, "one").captions == {"0": ["a"], "1": ["a"], "2": []}
-    assert caption_rules.apply_rule(split, "paragraph").captions == {"0": ["a b c"], "1": ["a"], "2": []}
-    assert caption_rules.apply_rule(split, "all", limit=2).captions == {"0": ["a", "b"], "1": ["a"], "2": []}
+    assert split_builder.apply_rule(split, "all") == split
+    assert split_builder.apply_rule(split, "one").captions == {"0": ["a"], "1": ["a"], "2": []}
+    assert split_builder.apply_rule(split, "paragraph").captions == {"0": ["a b c"], "1": ["a"], "2": []}
+    assert split_builder.apply_rule(split, "all", limit=2).captions == {"0": ["a", "b"], "1": ["a"], "2": []}
     with pytest.raises(DatasetError, match="caption rule"):
-        caption_rules.apply_rule(split, "best")
+        split_builder.apply_rule(split, "best")
 
 
 def test_what_differs_from_the_publication_is_said():

@@ -10,8 +10,6 @@ from wordreel.lab.datasets import registry
 from wordreel.lab.datasets.json_captions import read_ids
 from wordreel.lab.evaluate.library import score, similarities
 from wordreel.lab.reports.report import ReportRequest, of_library
-from wordreel.lab.reports.report_frames import FrameGrabber
-from wordreel.media import Fence
 from wordreel.retrieval.ranks import ranks_of
 from wordreel.search.searcher import Searcher
 
@@ -79,35 +77,6 @@ def test_the_same_bytes_under_two_names_are_one_video(searcher):
 def test_captions_of_strangers_are_refused(searcher):
     with pytest.raises(QueryError, match="none of the captioned ids"):
         score(searcher, {"nobody": ["red"]})
-
-
-def test_pictures_are_left_out_where_media_are_away(searcher):
-    with Fence() as fence:
-        frames = FrameGrabber(searcher, fence)
-        file = searcher.store.files()[0]
-        assert frames.moment(file.content, "red") is None  # the fake media cannot be decoded
-        assert frames.moment("0" * 64, "red") is None
-
-
-def test_a_picture_is_a_small_jpeg(searcher, tmp_path, monkeypatch):
-    import base64
-
-    import cv2
-
-    file = searcher.store.files()[0]
-    image = np.full((224, 298, 3), (200, 40, 10), np.uint8)
-    with Fence() as fence:
-        frames = FrameGrabber(searcher, fence)
-        path = tmp_path / "one.png"
-        assert cv2.imwrite(str(path), image[:, :, ::-1])
-        monkeypatch.setitem(frames._paths, file.content, path)
-        monkeypatch.setattr(frames, "_span", lambda *moment: (0.0, 0.0))
-        address = frames.moment(file.content)
-    data = base64.b64decode(address.partition(",")[2])
-    back = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
-    assert back.shape == (112, 149, 3)
-    assert np.abs(back.astype(int) - image[0, 0]).max() < 12
-    assert len(address) < 4000
 
 
 def test_reading_captions(tmp_path):

@@ -1,4 +1,4 @@
-"""`wordreel compare`."""
+"""What becomes of results: `wordreel compare` and `wordreel results`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wordreel.cli.console.common import JsonOption, print_json
+from wordreel.cli.console.common import JsonOption, print_json, printable
 from wordreel.cli.console.option_groups import expand_options
 from wordreel.cli.lab.evaluate_options import ARRAYS, BankOptions, GroupingOptions
 from wordreel.cli.lab.evaluate_sources import read_scored
@@ -55,8 +55,6 @@ def compare(
     from wordreel.retrieval import significance
     from wordreel.retrieval.metrics import DISPLAYED
 
-    if grouping.folds:
-        raise typer.BadParameter("--folds is for `evaluate`; compare whole matrices.")
     compared = []
     for pair in pairs_of(_saved(a, grouping, v2t), _saved(b, grouping, v2t), run_a, run_b):
         figures = {
@@ -133,3 +131,34 @@ def _saved(name: str, grouping: GroupingOptions, v2t: Protocol) -> SavedResult:
     measured = report.of_matrix(scored.similarities, scored.captions, request)
     ranks = tuple(run.ranks for run in measured.runs)
     return report_files.SavedResult(path.name, measured.facts, measured.queries, ranks)
+
+
+def results(
+    folder: Annotated[Path, typer.Argument(help="Where `evaluate --out` wrote results.")] = Path("results"),
+    write: Annotated[
+        bool, typer.Option("--write", help="Put the tables between the marks in FOLDER/README.md.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Fail if the tables in FOLDER/README.md are not these.")
+    ] = False,
+) -> None:
+    """Make the tables of a folder of results from its files, so that no number is ever typed.
+
+    Example: wordreel results results --write
+    """
+    from wordreel.lab.reports.report_files import replace_tables, tables
+
+    written = tables(folder)
+    if not write and not check:
+        typer.echo(written, nl=False)
+        return
+    readme = folder / "README.md"
+    old = readme.read_text(encoding="utf-8") if readme.is_file() else ""
+    new = replace_tables(old, written)
+    if check and new != old:
+        typer.echo(
+            f"{printable(readme)} is not what the results say; run: wordreel results --write", err=True
+        )
+        raise typer.Exit(1)
+    if write:
+        readme.write_text(new, encoding="utf-8")

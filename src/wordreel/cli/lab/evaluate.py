@@ -15,11 +15,14 @@ from wordreel.cli.console.option_groups import expand_options
 from wordreel.cli.lab.evaluate_options import (
     BankOptions,
     CountingOptions,
+    DataOption,
     ExportOptions,
+    FoldsOption,
     GroupingOptions,
-    LibraryReportOptions,
+    IdsOption,
     MethodOptions,
     ReportOptions,
+    SplitOption,
 )
 from wordreel.cli.lab.evaluate_sources import (
     CaptionSource,
@@ -34,14 +37,6 @@ app = VerbGroup(
     "Measure retrieval: similarity matrices, a library with captions, a TREC run, pictures.",
     no_args_is_help=True,
 )
-
-DataOption = Annotated[
-    Path | None, typer.Option(help="The folder with the dataset's annotations, for a named protocol.")
-]
-SplitOption = Annotated[str | None, typer.Option(help="Which split of the captions.")]
-IdsOption = Annotated[
-    str | None, typer.Option(help="Only these ids: a file with one a line, or FILE.json:key.key.")
-]
 
 
 @app.command("matrix")
@@ -61,6 +56,7 @@ def matrix(
     counting: CountingOptions,
     report: ReportOptions,
     exports: ExportOptions,
+    folds: FoldsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure similarity matrices [captions, videos].
@@ -71,12 +67,12 @@ def matrix(
     Example: wordreel evaluate matrix sims.npy --captions-per-video 20 --v2t clip
     Example: wordreel evaluate matrix sims.npy --bank train.npy --method dis --method test-is --method dsl
     """
-    if len(sources) > 1 and (exports or grouping.folds):
+    if len(sources) > 1 and (exports or folds):
         raise typer.BadParameter("export one matrix at a time, and cut one into folds.")
-    if exports and grouping.folds:
+    if exports and folds:
         raise typer.BadParameter("export a whole matrix, not its folds.")
     how = Counting(sources[0].name, counting, report)
-    _report(lambda: evaluate_matrices(sources, grouping, bank, methods, how, exports), as_json)
+    _report(lambda: evaluate_matrices(sources, grouping, bank, methods, how, exports, folds), as_json)
 
 
 @app.command("captions")
@@ -94,8 +90,8 @@ def captions(
     methods: MethodOptions,
     counting: CountingOptions,
     report: ReportOptions,
-    files: LibraryReportOptions,
     exports: ExportOptions,
+    save: Annotated[Path | None, typer.Option(metavar="SIMS.npy", help="Write the similarities.")] = None,
     data: DataOption = None,
     split: SplitOption = None,
     ids: IdsOption = None,
@@ -111,12 +107,12 @@ def captions(
 
     Example: wordreel evaluate captions captions.json --ids splits.json:official.test --out results/mine
     """
-    if files.save is not None and files.save.suffix != ".npy":
+    if save is not None and save.suffix != ".npy":
         raise typer.BadParameter("--save writes a NumPy file; give it a name that ends in .npy.")
     queries = CaptionSource(source, data, split, ids)
     banked = None if bank is None else CaptionSource(bank, ids=bank_ids)
     how = Counting(Path(source).name, counting, report)
-    _report(lambda: evaluate_library(queries, library, banked, methods, how, files, exports), as_json)
+    _report(lambda: evaluate_library(queries, library, banked, methods, how, save, exports), as_json)
 
 
 @app.command("run")

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 ARRAYS = (".npy", ".npz", ".safetensors", ".h5", ".hdf5", ".pkl", ".pickle", ".pt", ".pth")
 
+DataOption = Annotated[
+    Path | None, typer.Option(help="The folder with the annotations of a dataset or protocol that is named.")
+]
+SplitOption = Annotated[str | None, typer.Option(help="Which split of the captions.")]
+IdsOption = Annotated[
+    str | None, typer.Option(help="Only the captions of these ids: a file, or FILE.json:key.key.")
+]
 DeviceOption = Annotated[
     str,
     typer.Option(
@@ -26,30 +33,36 @@ DeviceOption = Annotated[
 ]
 
 
-CaptionsPerVideoOption = Annotated[
-    int | None, typer.Option(help="Neighbouring rows that belong to one video.", min=1)
-]
-CountsOption = Annotated[str | None, typer.Option(help="A file with the number of captions of each video.")]
-
-
 @dataclass(frozen=True)
 class GroupingOptions:
     """How the rows of a matrix belong to its columns."""
 
-    captions_per_video: CaptionsPerVideoOption = None
-    counts: CountsOption = None
-    mask: Annotated[Path | None, typer.Option(help="[videos, captions], 1 for a caption, 0 for padding.")] = (
+    captions_per_video: Annotated[
+        int | None, typer.Option(help="Neighbouring rows that belong to one video.", min=1)
+    ] = None
+    counts: Annotated[str | None, typer.Option(help="A file with the number of captions of each video.")] = (
         None
     )
-    folds: Annotated[
-        int | None,
+    mask: Annotated[
+        Path | None,
         typer.Option(
-            help="Cut the videos into this many parts, in their order, and report means over "
-            "them, as COCO's 1k figures do (5).",
-            min=2,
+            "--mask",
+            "--test_query_masks_path",
+            metavar="FILE",
+            help="[videos, captions], 1 for a caption, 0 for padding.",
         ),
     ] = None
     key: KeyOption = None
+
+
+FoldsOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Cut the videos into this many parts, in their order, and report means over "
+        "them, as COCO's 1k figures do (5).",
+        min=2,
+    ),
+]
 
 
 METHOD_HELP = (
@@ -201,11 +214,3 @@ class ExportOptions:
 
     def __bool__(self) -> bool:
         return bool(self.export_trec or self.export_qrels)
-
-
-@dataclass(frozen=True)
-class LibraryReportOptions:
-    """What of a library goes beside the report."""
-
-    frames: Annotated[bool, typer.Option(help="Put frames of the videos into the page.")] = True
-    save: Annotated[Path | None, typer.Option(metavar="SIMS.npy", help="Write the similarities.")] = None

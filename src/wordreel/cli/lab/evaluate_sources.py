@@ -18,7 +18,6 @@ from wordreel.cli.lab.evaluate_options import (
     CountingOptions,
     ExportOptions,
     GroupingOptions,
-    LibraryReportOptions,
     MethodOptions,
     ReportOptions,
 )
@@ -252,6 +251,7 @@ def evaluate_matrices(
     methods: MethodOptions,
     counting: Counting,
     exports: ExportOptions,
+    folds: int | None,
 ) -> Evaluated:
     """Measure similarity matrices: one, its folds, or one for each seed."""
     from wordreel.lab.evaluate.runs import split_folds
@@ -270,8 +270,8 @@ def evaluate_matrices(
             *(("bank", f) for f in banks.files.values()),
         ]
         request = counting.request([input_of(what, file) for what, file in files if file is not None])
-        if grouping.folds:
-            parts = map(scored.part, split_folds(scored.captions, grouping.folds))
+        if folds:
+            parts = map(scored.part, split_folds(scored.captions, folds))
             return counting.write_tables(of_folds([
                 of_matrix(part.similarities, part.captions, request, part.normalisations(methods))
                 for part in parts
@@ -292,7 +292,7 @@ def evaluate_library(
     bank: CaptionSource | None,
     methods: MethodOptions,
     counting: Counting,
-    options: LibraryReportOptions,
+    save: Path | None,
     exports: ExportOptions,
 ) -> Evaluated:
     """Measure a library, by captions of its videos."""
@@ -301,9 +301,7 @@ def evaluate_library(
     from wordreel.lab.evaluate.library import score, similarities
     from wordreel.lab.evaluate.runs import split_folds
     from wordreel.lab.reports.report import of_folds, of_library
-    from wordreel.lab.reports.report_frames import FrameGrabber
     from wordreel.library import Library
-    from wordreel.media import Fence
 
     split = source.read()
     inputs = source.inputs("captions")
@@ -311,7 +309,7 @@ def evaluate_library(
     protocol = protocols.load(source.source) if named else None
     searcher = Library(library, create=False).searcher()
     banks = {}
-    matched = score(searcher, split.captions, save=options.save, on_progress=counter("captions"))
+    matched = score(searcher, split.captions, save=save, on_progress=counter("captions"))
     if bank is not None:
         others = bank.read().captions
         # A bank that holds captions of the videos that are looked for has seen the test.
@@ -338,15 +336,7 @@ def evaluate_library(
         lambda hows: of_library(searcher, matched, request, hows),
         matched,
     )
-    if counting.report.out is None:
-        return report.facts, []
-    with Fence() as fence:
-        frames = FrameGrabber(searcher, fence)
-
-        def frame_of(column: int, text: str | None) -> str | None:
-            return frames.moment(matched.contents[column], text)
-
-        return report.facts, report.write(counting.report.out, frame_of if options.frames else None)
+    return report.facts, report.write(counting.report.out) if counting.report.out else []
 
 
 def evaluate_run(path: Path, judgements: Path, counting: Counting) -> Evaluated:

@@ -11,15 +11,9 @@ import typer
 
 from wordreel.cli.console.common import JsonOption, print_json, printable
 from wordreel.cli.console.option_groups import expand_options
-from wordreel.cli.lab.evaluate_options import (
-    CaptionsPerVideoOption,
-    CountsOption,
-    DeviceOption,
-    GroupingOptions,
-    make_with_beta,
-)
+from wordreel.cli.lab.evaluate_options import DeviceOption, GroupingOptions, make_with_beta
 from wordreel.cli.lab.evaluate_sources import read_captions
-from wordreel.cli.lab.hubness import KeyOption, PlotOption, check_plot, draw, formatted
+from wordreel.cli.lab.hubness import PlotOption, check_plot, draw, formatted
 
 if TYPE_CHECKING:
     from wordreel.hubness import Method
@@ -29,8 +23,8 @@ FORMATS = ".npy, .npz, .safetensors, .h5, .pkl or .pt"
 
 
 @dataclass(frozen=True)
-class MatrixOptions:
-    """The matrices beside the test matrix, and how their captions are grouped."""
+class BankMatrices:
+    """The matrices beside the test matrix."""
 
     bank: Annotated[
         Path | None,
@@ -49,18 +43,6 @@ class MatrixOptions:
             "(for dual-sinkhorn [bank queries, bank items]).",
         ),
     ] = None
-    mask: Annotated[
-        Path | None,
-        typer.Option(
-            "--mask",
-            "--test_query_masks_path",
-            metavar="FILE",
-            help="[videos, captions], 1 for a caption, 0 for padding.",
-        ),
-    ] = None
-    captions_per_video: CaptionsPerVideoOption = None
-    counts: CountsOption = None
-    key: KeyOption = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +94,8 @@ def qbnorm(
             "--test", "--sims_test_path", metavar="FILE", help=f"Similarities [queries, gallery]: {FORMATS}."
         ),
     ],
-    matrices: MatrixOptions,
+    matrices: BankMatrices,
+    grouping: GroupingOptions,
     norm: NormOptions,
     plot: PlotOption = None,
     as_json: JsonOption = False,
@@ -132,11 +115,11 @@ def qbnorm(
 
     Example: wordreel qbnorm --bank train.npy --test test.npy --mask masks.npy
     """
-    inputs = [test, matrices.bank, matrices.gallery_bank, matrices.mask]
+    inputs = [test, matrices.bank, matrices.gallery_bank, grouping.mask]
     _check_save(save, [path for path in inputs if path], overwrite)
     check_plot(plot)
     method = norm.build(matrices.bank is not None, matrices.gallery_bank is not None)
-    facts, result, notes = _normalise(test, matrices, norm, method, save)
+    facts, result, notes = _normalise(test, matrices, grouping, norm, method, save)
     if plot:
         after = "after, transductive: uses all test queries" if facts["transductive"] else "after"
         counts = {"before": result.before.occurrences, after: result.after.occurrences}
@@ -157,7 +140,12 @@ def qbnorm(
 
 
 def _normalise(
-    test: Path, matrices: MatrixOptions, norm: NormOptions, method: Method, save: Path | None
+    test: Path,
+    matrices: BankMatrices,
+    grouping: GroupingOptions,
+    norm: NormOptions,
+    method: Method,
+    save: Path | None,
 ) -> tuple[dict[str, Any], NormalisedRankings, list[str]]:
     """Read, fit, rank: the facts to print, the rankings, and notes on what was assumed."""
     from wordreel.hubness import Direction
@@ -165,16 +153,15 @@ def _normalise(
     from wordreel.lab.evaluate.normalised_rankings import check_shapes, rank_normalised, with_automatic_beta
     from wordreel.retrieval.metrics import DISPLAYED
 
-    sims, mask, note = read_captioned(test, matrices.key, matrices.mask)
+    sims, mask, note = read_captioned(test, grouping.key, grouping.mask)
     notes = [note] if note else []
     bank = matrices.bank
     if bank is not None and method.transductive:
         notes.append(f"{method.name} uses the test queries themselves; the bank is not used")
-    rows = sims if bank is None or method.transductive else read_matrix(bank, matrices.key)
-    second = read_matrix(matrices.gallery_bank, matrices.key) if matrices.gallery_bank else None
+    rows = sims if bank is None or method.transductive else read_matrix(bank, grouping.key)
+    second = read_matrix(matrices.gallery_bank, grouping.key) if matrices.gallery_bank else None
     direction = Direction(norm.direction)
     texts, videos = sims.shape if direction is Direction.TEXT_TO_VIDEO else sims.shape[::-1]
-    grouping = GroupingOptions(matrices.captions_per_video, matrices.counts)
     captions = read_captions(grouping, texts, videos, mask)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

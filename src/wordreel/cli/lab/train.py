@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from wordreel.cli.console.common import VerbGroup
 from wordreel.cli.console.option_groups import expand_options
 from wordreel.cli.lab.train_options import CaptionOptions, EncodingOptions, RecipeOptions, RunOptions
 from wordreel.errors import TrainingError
 
-app = typer.Typer(
-    add_completion=False,
-    help="Train a joint embedding by a recipe: on published features, libraries, videos or a packed file.\n\n"
+app = VerbGroup(
+    "Train a joint embedding by a recipe: on published features, libraries, videos or a packed file.\n\n"
     "Stop with Ctrl-C; the same command with --resume continues.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 RecipeArgument = Annotated[
@@ -33,6 +32,12 @@ def _check_torch() -> None:
         import torch  # noqa: F401
     except ImportError:
         raise TrainingError("training needs PyTorch: pip install 'wordreel[train]'") from None
+
+
+def _start(recipe: str, data: Any, changes: RecipeOptions, run: RunOptions, **more: Any) -> None:
+    from wordreel.cli.lab.train_run import Training, start
+
+    start(Training(recipe, data, changes, run, **more))
 
 
 @app.command("features")
@@ -54,10 +59,9 @@ def features(
     Example: wordreel train features ce-msvd --data MSVD --out runs/ce --seed 0 --seed 1 --seed 2
     """
     _check_torch()
-    from wordreel.cli.lab.train_run import Training, start
     from wordreel.lab.training.open_data import PublishedTree
 
-    start(Training(recipe, PublishedTree(data, kind, split, val_split), changes, run, encoding))
+    _start(recipe, PublishedTree(data, kind, split, val_split), changes, run, encoding=encoding)
 
 
 @app.command("library")
@@ -82,10 +86,8 @@ def library(
     Example: wordreel train library own-ce -L msvd.lib --captions MSVD --split train --out runs/own
     """
     _check_torch()
-    from wordreel.cli.lab.train_run import Training, start
-
     sources = captions.sources("library", library, val_library)
-    start(Training(recipe, sources, changes, run, encoding))
+    _start(recipe, sources, changes, run, encoding=encoding)
 
 
 @app.command("videos")
@@ -120,7 +122,6 @@ def videos(
     Example: wordreel train videos clip4clip-mean-msvd --captions MSVD --backbone CLIP --out runs/c4c
     """
     _check_torch()
-    from wordreel.cli.lab.train_run import Training, start
     from wordreel.lab.training import recipe as recipes
 
     if (captions.captions is None) == (annotations is None):
@@ -129,7 +130,7 @@ def videos(
         captions = captions.of_dataset(recipes.load(recipe, changes.overrides()).data)
     sources = captions.sources("videos", videos or [], val_videos, annotations)
     more = [] if backbone is None else [f"start.backbone={backbone}"]
-    start(Training(recipe, sources, changes, run, overrides=more))
+    _start(recipe, sources, changes, run, overrides=more)
 
 
 @app.command("packed")
@@ -145,6 +146,4 @@ def packed(
     Example: wordreel train packed own-ce msvd.pack --out runs/own
     """
     _check_torch()
-    from wordreel.cli.lab.train_run import Training, start
-
-    start(Training(recipe, file, changes, run))
+    _start(recipe, file, changes, run)

@@ -22,6 +22,7 @@ from wordreel.cli.console.common import (
 )
 from wordreel.cli.console.option_groups import expand_options
 from wordreel.cli.console.terminal import padded
+from wordreel.cli.lab.evaluate_options import DataOption, IdsOption, SplitOption
 from wordreel.cli.lab.evaluate_sources import CaptionSource, command
 
 if TYPE_CHECKING:
@@ -36,15 +37,6 @@ app = VerbGroup(
 )
 
 NameArgument = Annotated[str, typer.Argument(help="The bank's name.")]
-
-
-DataOption = Annotated[
-    Path | None, typer.Option("--data", help="The folder with the annotations of a dataset that is named.")
-]
-SplitOption = Annotated[str | None, typer.Option("--split", help="Which split of the captions.")]
-IdsOption = Annotated[
-    str | None, typer.Option("--ids", help="Only the captions of these ids: a file, or FILE.json:key.key.")
-]
 
 
 @dataclass(frozen=True)

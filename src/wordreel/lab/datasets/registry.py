@@ -7,11 +7,10 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from wordreel.errors import DatasetError, NextStep
-from wordreel.lab.datasets import captioned_folder, picture_datasets, protocols, video_datasets
+from wordreel.lab.datasets import json_captions, picture_datasets, protocols, video_datasets
 from wordreel.lab.datasets.annotation_files import AnnotationFolder, published_datasets
-from wordreel.lab.datasets.caption_rules import apply_rule
 from wordreel.lab.datasets.caption_table import is_caption_table, read_caption_table
-from wordreel.lab.datasets.json_captions import read_captions_at
+from wordreel.lab.datasets.split_builder import apply_rule
 from wordreel.lab.datasets.types import Split
 from wordreel.util.text_files import is_json_address
 
@@ -71,16 +70,16 @@ def read(source: str | Path, split: str | None = None, folder: Path | None = Non
         return _read_named(str(source), split, folder)
     path = Path(source)
     if is_json_address(str(source)):
-        return read_captions_at(str(source), split)
+        return json_captions.read_captions_at(str(source), split)
     if is_caption_table(path):
         return read_caption_table(path, split)
     if path.is_dir():
-        if not captioned_folder.is_captioned(path):
+        if not json_captions.is_captioned(path):
             raise DatasetError(
-                f"{path} has no {captioned_folder.CAPTIONS}",
+                f"{path} has no {json_captions.CAPTIONS}",
                 NextStep(f"name the dataset it holds: {', '.join(DATASETS)}"),
             )
-        return captioned_folder.read(path, split)
+        return json_captions.read_folder(path, split)
     if str(source) in _names():
         raise DatasetError(
             f"{source} is a dataset without a folder", NextStep("give the folder of its annotation files")
@@ -100,8 +99,8 @@ def _read_named(name: str, split: str | None, folder: Path) -> Split:
             f"{'did you mean ' + ' or '.join(close) + '?' if close else 'there are ' + ', '.join(_names())}"
         )
     split = split or (protocol.split if protocol else None)
-    if captioned_folder.is_captioned(folder):
-        result = captioned_folder.read(folder, split, dataset)
+    if json_captions.is_captioned(folder):
+        result = json_captions.read_folder(folder, split, dataset)
     elif split is None:
         splits = ", ".join(DATASETS[dataset].splits)
         raise DatasetError(f"{name} has several splits", NextStep(f"choose one of {splits}"))

@@ -6,9 +6,9 @@ A model and a dataset are a library too: a searcher that was opened with that mo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,10 +18,9 @@ from wordreel.lab.evaluate.library import ScoredCaptions
 from wordreel.lab.evaluate.normalised_rankings import Normalisation
 from wordreel.lab.evaluate.runs import EvaluationRun, Modality, measure
 from wordreel.lab.reports import report_files
-from wordreel.lab.reports.report_analysis import QueryGroup, by_expert, by_length
 from wordreel.lab.reports.report_files import QueryKeys
-from wordreel.lab.reports.report_page import FrameLookup, ReportSubject, page
-from wordreel.lab.reports.tables import spread_of
+from wordreel.lab.reports.report_page import page
+from wordreel.lab.reports.tables import QueryGroup, by_expert, by_length, spread_of
 from wordreel.retrieval.caption_ranks import Captions, Protocol
 from wordreel.search.searcher import Searcher
 from wordreel.types import Array
@@ -34,15 +33,14 @@ class EvaluationReport:
     facts: dict[str, Any]
     runs: tuple[EvaluationRun, ...]
     queries: QueryKeys
-    subject: ReportSubject
 
-    def page(self, frame_of: FrameLookup | None = None) -> str:
-        """Return the HTML page, with frames where `frame_of` has them."""
-        return page(self.facts, self.runs, replace(self.subject, frame_of=frame_of))
+    def page(self) -> str:
+        """Return the HTML page."""
+        return page(self.facts, self.runs)
 
-    def write(self, prefix: Path, frame_of: FrameLookup | None = None) -> list[Path]:
+    def write(self, prefix: Path) -> list[Path]:
         """PREFIX.json, .md, .tex, .html and .ranks.npz."""
-        return report_files.write(prefix, self.facts, self.runs, self.queries, self.page(frame_of))
+        return report_files.write(prefix, self.facts, self.runs, self.queries, self.page())
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,8 @@ def of_matrix(
 ) -> EvaluationReport:
     """Return a report on `similarities [captions, videos]`; its videos and texts have no names."""
     measured = {"kind": "matrix", "videos": captions.videos, "captions": int(captions.valid.sum())}
-    subject = ReportSubject(captions.owner)
-    return _report(similarities, captions, request, normalisations, measured, subject)
+    queries = report_files.queries_of(captions.owner, columns=captions.videos)
+    return _report(similarities, captions, request, normalisations, measured, queries)
 
 
 def of_library(
@@ -89,7 +87,7 @@ def of_library(
         "missing": scored.missing,
         "files_sha256": scored.files_sha256,
     }
-    subject = ReportSubject(captions.owner, scored.texts, scored.videos)
+    queries = report_files.queries_of(captions.owner, scored.texts, scored.videos)
     partly = {name: present for name, present in scored.experts.items() if any(present) and not all(present)}
 
     def groups_of(texts: EvaluationRun) -> dict[str, list[QueryGroup]]:
@@ -98,7 +96,7 @@ def of_library(
             "experts": by_expert(texts, captions.owner, partly),
         }
 
-    return _report(scored.similarities, captions, request, normalisations, measured, subject, groups_of)
+    return _report(scored.similarities, captions, request, normalisations, measured, queries, groups_of)
 
 
 def _report(
@@ -107,19 +105,18 @@ def _report(
     request: ReportRequest,
     normalisations: Sequence[Normalisation],
     measured: Mapping[str, Any],
-    subject: ReportSubject,
+    queries: QueryKeys,
     groups_of: Callable[[EvaluationRun], Mapping[str, list[QueryGroup]]] | None = None,
 ) -> EvaluationReport:
     runs = measure(
         similarities, captions, request.directions, request.protocol, normalisations, request.modality
     )
-    queries = report_files.queries_of(captions.owner, subject.texts, subject.videos, captions.videos)
     texts = next((run for run in runs if run.direction is Direction.TEXT_TO_VIDEO), None)
     normalised = [
         {
             "direction": how.direction.value,
             "method": how.method.name,
-            "parameters": _parameters(how.method),
+            "parameters": asdict(cast(Any, how.method)),
             "transductive": how.transductive,
         }
         for how in normalisations
@@ -139,11 +136,7 @@ def _report(
         groups_of(texts) if groups_of and texts is not None else {},
         request.seeds,
     )
-    return EvaluationReport(facts, tuple(runs), queries, subject)
-
-
-def _parameters(method: Any) -> dict[str, Any]:
-    return asdict(method)
+    return EvaluationReport(facts, tuple(runs), queries)
 
 
 def of_seeds(reports: Sequence[EvaluationReport]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 The facts hold what is needed to make the numbers again: command, hashes of the inputs, versions, seeds. The
 ranks are what a later comparison needs (`compare`); they hold hashes of the texts, not the texts.
+
+The tables of a folder of results stand in its README between two marks; what is outside them is left alone.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ import numpy as np
 from wordreel import __version__
 from wordreel.errors import EvaluationError, NextStep
 from wordreel.lab.evaluate.runs import EvaluationRun
-from wordreel.lab.reports.report_analysis import QueryGroup
-from wordreel.lab.reports.tables import entry_of, latex, markdown, rows_of
+from wordreel.lab.reports.tables import HEADER, QueryGroup, entry_of, latex, markdown, rows_of
 from wordreel.types import Array, Float64, Int64
 from wordreel.util.checksum import file_sha256
 
 FORMAT = "wordreel result 1"
+BEGIN = "<!-- begin: made by `wordreel results`; do not edit -->"
+END = "<!-- end -->"
+SHORT = 12  # digits of a hash that are displayed
 
 
 @dataclass(frozen=True)
@@ -100,9 +104,7 @@ def facts_of(
         "inputs": [dict(entry) for entry in inputs],
         "measured": dict(measured),
         "runs": [entry_of(run) for run in runs],
-        "breakdown": {
-            name: [group.entry() for group in groups] for name, groups in (breakdown or {}).items()
-        },
+        "breakdown": dict(breakdown or {}),
     }
 
 
@@ -189,3 +191,52 @@ def beside(prefix: Path, ending: str) -> Path:
     'v1.2.json'
     """
     return prefix.with_name(prefix.name + ending)
+
+
+def read_results(folder: Path) -> dict[str, dict[str, Any]]:
+    """Every result of a folder by its name, in order of names; other JSON files are passed over."""
+    if not folder.is_dir():
+        raise EvaluationError(
+            f"there is no folder {folder}", NextStep("write a result", f"evaluate … --out {folder}/NAME")
+        )
+    results = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            facts = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise EvaluationError(f"{path} cannot be read: {error}") from None
+        if isinstance(facts, dict) and facts.get("format") == FORMAT:
+            results[path.stem] = facts
+    if not results:
+        raise EvaluationError(
+            f"no results in {folder}", NextStep("write a result", f"evaluate … --out {folder}/NAME")
+        )
+    return results
+
+
+def tables(folder: Path) -> str:
+    """Metrics of all results, then the command and inputs of each, as Markdown."""
+    results = read_results(folder)
+    metrics = [["result", "model", *HEADER]]
+    sources = [["result", "what", "command", "inputs (sha256)"]]
+    for name, facts in results.items():
+        model = facts["measured"].get("model") or "–"
+        metrics += [[name, model, *row] for row in rows_of(facts["runs"])[1:]]
+        inputs = dict.fromkeys(f"{entry['name']} `{entry['sha256'][:SHORT]}`" for entry in facts["inputs"])
+        apart = "; ".join(facts["measured"]["deviations"])
+        what = f"{facts['title']} ({apart})" if apart else facts["title"]
+        sources.append([name, what, f"`{facts['command']}`", ", ".join(inputs)])
+    return f"{markdown(metrics)}\n{markdown(sources)}"
+
+
+def replace_tables(text: str, tables: str) -> str:
+    r"""Replace what stands between the marks of a text.
+
+    >>> replace_tables(f"a\n{BEGIN}\nold\n{END}\nb", "new\n") == f"a\n{BEGIN}\n\nnew\n\n{END}\nb"
+    True
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise EvaluationError(f"the marks are missing: put the lines {BEGIN} and {END} where tables belong")
+    return f"{before}{BEGIN}\n\n{tables}\n{END}{after}"

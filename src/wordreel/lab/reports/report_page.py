@@ -1,4 +1,4 @@
-"""A report as one page that stands alone: style and pictures inside it, no script, nothing fetched.
+"""A report as one page that stands alone: style and charts inside it, no script, nothing fetched.
 
 The page is `report.html.j2`; this module gathers what it shows. Plain numbers come first, and every number
 carries its post-processing label.
@@ -7,22 +7,17 @@ carries its post-processing label.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wordreel.hubness import Direction
-from wordreel.hubness.measures import log_edges
 from wordreel.lab.evaluate.runs import TOP, EvaluationRun
-from wordreel.lab.plots import Series, available, bar_chart, histogram, line_chart, occurrence_chart
-from wordreel.lab.reports.report_analysis import GROUP_METRICS, QueryExample, best_and_worst, hubs
-from wordreel.lab.reports.tables import TITLES, direction_title, numeric_columns, rows_of
+from wordreel.lab.plots import Series, available, bar_chart, line_chart, occurrence_chart
+from wordreel.lab.reports.tables import GROUP_METRICS, TITLES, direction_title, numeric_columns, rows_of
 from wordreel.retrieval.metrics import recall_at
-from wordreel.types import Int64
 
-SHOTS = 4  # pictures beside an example
 CURVE_POINTS = 80
 BREAKDOWNS = {  # title and caption
     "length": ("By the length of the query", ""),
@@ -32,31 +27,9 @@ BREAKDOWNS = {  # title and caption
         "videos or none are left out.",
     ),
 }
-FrameLookup = Callable[[int, str | None], str | None]
-"""A picture of a video (by column) at the moment some words find, as a data address."""
 
 
-@dataclass(frozen=True)
-class ReportSubject:
-    """What the numbers are about, as far as it is known: a bare matrix has neither texts nor names."""
-
-    owner: Int64  # [captions]
-    texts: Sequence[str] = ()
-    videos: Sequence[str] = ()
-    frame_of: FrameLookup | None = None
-
-    def name(self, column: int) -> str:
-        return self.videos[column] if self.videos else f"column {column}"
-
-    def text(self, query: int) -> str:
-        return self.texts[query] if self.texts else f"row {query}"
-
-    def shot(self, item: int, text: str | None, label: str, **facts: Any) -> dict[str, Any]:
-        picture = self.frame_of(item, text) if self.frame_of else None
-        return {"name": self.name(item), "picture": picture, "label": label, **facts}
-
-
-def page(facts: Mapping[str, Any], runs: Sequence[EvaluationRun], subject: ReportSubject) -> str:
+def page(facts: Mapping[str, Any], runs: Sequence[EvaluationRun]) -> str:
     """Return the whole HTML document of a result (`report_files.facts`)."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -64,22 +37,17 @@ def page(facts: Mapping[str, Any], runs: Sequence[EvaluationRun], subject: Repor
         loader=PackageLoader("wordreel.lab.reports", "."), autoescape=True, undefined=StrictUndefined
     )
     ranked = [run for run in runs if run.ranking is not None]
-    best, worst = best_and_worst(ranked[0], subject.owner) if ranked else ([], [])
     drawable = available()
     return environment.get_template("report.html.j2").render(
         facts={**facts, "measured": {"fingerprint": "", **facts["measured"]}},
         chips=_chips(facts["measured"]),
-        ranks=[_recall_curve(runs), _rank_histogram(runs)] if drawable else [],
+        ranks=[_recall_curve(runs)] if drawable else [],
         occurrence=[_occurrence(ranked)] if drawable and ranked else [],
-        hubs=_hubs(ranked[0], subject) if ranked else [],
         breakdown=[
             _group_chart(title, note, facts["breakdown"][key], drawable)
             for key, (title, note) in BREAKDOWNS.items()
             if facts["breakdown"].get(key)
         ],
-        best=[_example(example, subject, ranked[0]) for example in best],
-        worst=[_example(example, subject, ranked[0]) for example in worst],
-        pictures=subject.frame_of is not None,
         charts=drawable,
         top=TOP,
         titles=TITLES,
@@ -115,15 +83,6 @@ def _recall_curve(runs: Sequence[EvaluationRun]) -> dict[str, Any]:
     return _chart("Recall at K", svg, "Share of queries answered in the first K.")
 
 
-def _rank_histogram(runs: Sequence[EvaluationRun]) -> dict[str, Any]:
-    """Return the share of queries that got each rank, so that both directions can be compared."""
-    edges = log_edges(1, max(2.0, *(float(run.answered.max()) for run in runs)), 28)
-    ranks = {run.name: np.floor(run.answered) for run in runs}
-    svg = histogram(ranks, edges, "", "rank", "queries (%)", log_x=True, share=True)
-    caption = "Bins grow with the rank; the first bar is rank 1 alone."
-    return _chart("Ranks of the right answers", svg, caption)
-
-
 def _occurrence(ranked: Sequence[EvaluationRun]) -> dict[str, Any]:
     """Return the k-occurrences of the videos, before and after where there is a normalised run."""
     counts = {run.short_label: counted for run in ranked if (counted := run.occurrences) is not None}
@@ -149,33 +108,3 @@ def _group_chart(
     names = [f"{group['name']} ({group['queries']:,})" for group in groups]
     values = {TITLES[key]: [group[key] for group in groups] for key in ("R1", "R10")}
     return _chart(title, bar_chart(names, values, "", "recall (%)"), caption)
-
-
-def _hubs(plain: EvaluationRun, subject: ReportSubject) -> list[dict[str, Any]]:
-    return [
-        subject.shot(
-            hub.item,
-            None,
-            f"{hub.times:,} times",
-            note=f"{100 * hub.right / hub.times:.0f}% rightly",
-            right=False,
-        )
-        for hub in hubs(plain, subject.owner)
-    ]
-
-
-def _example(example: QueryExample, subject: ReportSubject, run: EvaluationRun) -> dict[str, Any]:
-    text = subject.text(example.query)
-    wanted = [] if example.right in example.retrieved else [("wanted", example.right)]
-    found = [(f"{rank}.", item) for rank, item in enumerate(example.retrieved, start=1)]
-    shots = [
-        subject.shot(item, text, label, note="", right=item == example.right)
-        for label, item in (wanted + found)[:SHOTS]
-    ]
-    return {
-        "text": text,
-        "rank": example.rank,
-        "gallery": run.items,
-        "postprocessing": run.postprocessing,
-        "shots": shots,
-    }

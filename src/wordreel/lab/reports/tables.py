@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from wordreel.hubness import Direction
 from wordreel.lab.evaluate.runs import EvaluationRun
-from wordreel.retrieval.metrics import DISPLAYED, NAMES, aggregate
+from wordreel.retrieval.metrics import DISPLAYED, NAMES, aggregate, retrieval_metrics
+from wordreel.types import Bool, Int64
 
 TITLES = {name: name.replace("R", "R@") if name[1:].isdecimal() else name for name in NAMES} | {
     "Rsum": "R-sum"
@@ -22,6 +25,10 @@ HEADER = [
     "skewness",
 ]
 Rows = list[list[str]]
+GROUP_METRICS = ("R1", "R5", "R10", "MdR")
+LENGTHS = ((1, 4), (5, 6), (7, 8), (9, 11), (12, 16), (17, None))  # words
+QueryGroup = dict[str, Any]
+"""Some of the queries in a results file: their name, their number and their metrics."""
 
 
 def entry_of(run: EvaluationRun) -> dict[str, Any]:
@@ -90,6 +97,34 @@ def _row(entry: Mapping[str, Any]) -> list[str]:
 def _figure(entry: Mapping[str, Any], key: str) -> str:
     apart = f" ± {entry['deviation'][key]:.1f}" if entry.get("deviation") else ""
     return f"{entry['figures'][key]:.1f}{apart}"
+
+
+def by_length(run: EvaluationRun, texts: Sequence[str]) -> list[QueryGroup]:
+    """Return queries by their number of words; only the lengths that occur."""
+    words = np.array([len(text.split()) for text in texts])
+    groups = []
+    for low, high in LENGTHS:
+        name = f"{low} words and more" if high is None else f"{low}–{high} words"
+        inside = (words >= (low if low > 1 else 0)) & (words <= (high or words.max(initial=0)))
+        groups += _group(name, run, inside)
+    return groups
+
+
+def by_expert(run: EvaluationRun, owner: Int64, experts: Mapping[str, Sequence[bool]]) -> list[QueryGroup]:
+    """Return queries by whether an expert has features of the video they look for."""
+    groups = []
+    for expert, present in experts.items():
+        has = np.asarray(present, bool)[owner]
+        groups += _group(f"{expert}: there", run, has)
+        groups += _group(f"{expert}: absent", run, ~has)
+    return groups
+
+
+def _group(name: str, run: EvaluationRun, chosen: Bool) -> list[QueryGroup]:
+    ranks = run.ranks[chosen & ~np.isnan(run.ranks)]
+    if not len(ranks):
+        return []
+    return [{"name": name, "queries": len(ranks), **retrieval_metrics(ranks).table(GROUP_METRICS)}]
 
 
 def plain_text(rows: Rows) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from wordreel.errors import NextStep, TrainingError
-from wordreel.lab.datasets import caption_rules, json_captions, registry
+from wordreel.lab.datasets import json_captions, registry, split_builder
 from wordreel.lab.datasets.trees import open_tree
 from wordreel.lab.datasets.trees.teachtext import TeachTextTree
 from wordreel.lab.datasets.types import Split
@@ -75,7 +75,7 @@ class CaptionedVideos:
         if self.ids:
             wanted = set(json_captions.read_ids(self.ids))
             split = replace(split, items=tuple(item for item in split.items if item.id in wanted))
-        return caption_rules.apply_rule(split, recipe.data.rule)
+        return split_builder.apply_rule(split, recipe.data.rule)
 
 
 @dataclass(frozen=True)

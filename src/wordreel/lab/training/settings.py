@@ -77,7 +77,7 @@ class DataSettings:
     """Where pairs come from, and how they become batches.
 
     `train`, `val` and `test` name splits of `dataset`'s tree; `words` its word features. `rule` is the
-    caption rule (see `wordreel.lab.datasets.caption_rules`), `limit` and `val_limit` how many captions of an
+    caption rule (see `wordreel.lab.datasets.split_builder`), `limit` and `val_limit` how many captions of an
     item are used (0: all).
     `captions` is what an epoch is: once over the videos with a random caption each ("one"), or once over all
     pairs ("all").

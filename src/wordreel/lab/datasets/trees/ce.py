@@ -24,8 +24,7 @@ from typing import ClassVar, Self
 
 from wordreel.errors import DatasetError
 from wordreel.lab.datasets.array_files import read_mapping
-from wordreel.lab.datasets.trees.feature_files import SUFFIXES, FeatureFile, RowFile
-from wordreel.lab.datasets.trees.published_files import PUBLISHED
+from wordreel.lab.datasets.trees.feature_files import PUBLISHED, SUFFIXES, FeatureFile, RowFile
 from wordreel.lab.datasets.trees.split_lists import SplitLists, pick_split
 from wordreel.lab.datasets.trees.tree import WITHOUT_EXPERT, FileTree
 from wordreel.lab.datasets.types import Missing, Split

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 
 from wordreel.errors import DatasetError
 from wordreel.lab.datasets.annotation_files import AnnotationFolder
-from wordreel.lab.datasets.caption_rules import apply_rule
 from wordreel.lab.datasets.registry import DATASETS, read_published
-from wordreel.lab.datasets.trees.published_files import PUBLISHED
+from wordreel.lab.datasets.split_builder import apply_rule
+from wordreel.lab.datasets.trees.feature_files import PUBLISHED
 from wordreel.lab.datasets.trees.split_lists import pick_split
 from wordreel.lab.datasets.trees.tree import Tree
 from wordreel.lab.datasets.types import Item, Missing, Split

@@ -1,9 +1,11 @@
-"""Feature files: item → value, loaded when the first value is asked for."""
+"""Feature files: item → value, loaded when the first value is asked for; and their published names."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,10 @@ import numpy as np
 from wordreel.errors import DatasetError
 from wordreel.lab.datasets.array_files import read_mapping, read_value
 
+PUBLISHED: dict[str, Any] = tomllib.loads(
+    (resources.files("wordreel.lab.datasets.trees") / "published_files.toml").read_text(encoding="utf-8")
+)
+"""Layout → the names of the files that its tree reads."""
 SUFFIXES = (".pickle", ".pkl", ".hickle", ".hkl", ".npy")
 
 

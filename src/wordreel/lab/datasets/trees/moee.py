@@ -22,8 +22,7 @@ import numpy as np
 
 from wordreel.errors import DatasetError, NextStep
 from wordreel.lab.datasets.array_files import read_value
-from wordreel.lab.datasets.trees.feature_files import FeatureFile, RowFile
-from wordreel.lab.datasets.trees.published_files import PUBLISHED
+from wordreel.lab.datasets.trees.feature_files import PUBLISHED, FeatureFile, RowFile
 from wordreel.lab.datasets.trees.split_lists import NO_CAPTIONS, SplitLists, pick_split
 from wordreel.lab.datasets.trees.track_conversion import as_rows, as_track
 from wordreel.lab.datasets.trees.tree import WITHOUT_EXPERT, FileTree

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordreel.errors import TrainingError
-from wordreel.lab.datasets import caption_rules
+from wordreel.lab.datasets.split_builder import apply_rule
 from wordreel.lab.datasets.trees import Tree
 from wordreel.lab.datasets.types import Caption, Split
 from wordreel.lab.training.data.packed import pack_rows
@@ -52,7 +52,7 @@ def _captions(
     tree: Tree, split: Split, words: str, rule: str, limit: int
 ) -> tuple[dict[str, tuple[Caption, ...]], dict[str, tuple[NDArray[Any], ...]]]:
     if not words:
-        chosen = caption_rules.apply_rule(split, rule, limit or None)
+        chosen = apply_rule(split, rule, limit or None)
         return {
             item.id: tuple(caption for caption in item.captions if caption.text.strip())
             for item in chosen.items

@@ -135,12 +135,12 @@ def list_videos(store: LibraryStore, sort: ListOrder = "added") -> list[ListedVi
     """Every content that has a file: the last added first, or the last recorded."""
     order = "since" if sort == "added" else "captured"
     rows = store.catalogue.rows(
-        f"""SELECT f.content, path, c.kind, c.duration, since, captured, captured_from,
-                  CASE WHEN q.content IS NULL THEN 'thorough' ELSE 'quick' END
-           FROM (SELECT content, min(path) AS path, captured, captured_from FROM files GROUP BY content) f
-           JOIN (SELECT content, min(added_at) AS since FROM files GROUP BY content) USING (content)
-           JOIN contents c USING (content) LEFT JOIN quick_contents q USING (content)
-           ORDER BY {order} DESC, f.content"""  # noqa: S608
+        f"""SELECT f.content, min(f.path), c.kind, c.duration,
+                  (SELECT min(copy.added_at) FROM files copy WHERE copy.content = f.content) AS since,
+                  f.captured, f.captured_from, CASE WHEN q.content IS NULL THEN 'thorough' ELSE 'quick' END
+           FROM files f JOIN contents c ON c.content = f.content
+           LEFT JOIN quick_contents q ON q.content = f.content
+           GROUP BY f.content ORDER BY {order} DESC, f.content"""  # noqa: S608
     )
     return [ListedVideo(content, from_blob(path), *rest) for content, path, *rest in rows]
 

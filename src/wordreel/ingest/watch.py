@@ -33,6 +33,7 @@ LOOK_SHARE = 10  # a look gets at most this part of the time
 BATCH_BYTES = 64 * 2**20  # of files for a thorough pass, after which new files are looked for
 PARTIAL = (".part", ".partial", ".crdownload", ".download", ".filepart", ".tmp")  # downloads on their way
 
+Version = tuple[int, int]  # size and modification time of a file
 Paths = Sequence[str | PathLike[str]]
 RunAdd = Callable[[Sequence[str], Pass], AddReport]
 EventKind = Literal[
@@ -65,15 +66,14 @@ class FolderLooks:
     within: Paths | None = None  # as of `add`
     clock: Callable[[], float] = time.monotonic
     absent: dict[str, str] = field(default_factory=dict)  # path -> why it cannot be read
-    moving: dict[str, float] = field(default_factory=dict)  # path -> since when it is as it is now
-    _settled: dict[str, tuple[int, int]] = field(default_factory=dict)  # path -> size and time when taken
-    _seen: dict[str, tuple[int, int]] = field(default_factory=dict)  # path -> size and time, of moving files
+    moving: dict[str, tuple[Version, float]] = field(default_factory=dict)  # path -> version, and since when
+    _settled: dict[str, Version] = field(default_factory=dict)  # path -> version in the library, or taken
 
     def look(self) -> list[str]:
         """Return the files that are new or changed and have been still for long enough, each once."""
         now, still = self.clock(), []
         absent: dict[str, str] = {}
-        moving: dict[str, float] = {}
+        moving: dict[str, tuple[Version, float]] = {}
         for item in scan(self.folders, skip=self.skip, within=self.within):
             if isinstance(item, UnreadableFile):
                 absent[item.path] = item.reason
@@ -82,15 +82,15 @@ class FolderLooks:
             version = (item.stamp.size, item.stamp.mtime_ns)
             if self._settled.get(item.path) == version:
                 continue
-            since = self.moving.get(item.path, now) if self._seen.get(item.path) == version else now
-            if self._in_library(item.path, version):
-                self._settled[item.path] = version
-            elif now - since >= STILL_SECONDS:
-                self._settled[item.path] = version
+            known = self._in_library(item.path, version)
+            before, since = self.moving.get(item.path, (version, now))
+            since = since if before == version else now
+            if not known and now - since < STILL_SECONDS:
+                moving[item.path] = version, since
+                continue
+            self._settled[item.path] = version
+            if not known:
                 still.append(item.path)
-            else:
-                moving[item.path], self._seen[item.path] = since, version
-        self._seen = {path: self._seen[path] for path in moving}
         self.absent, self.moving = absent, moving
         return still
 
@@ -99,7 +99,7 @@ class FolderLooks:
         for path in paths:
             self._settled.pop(path, None)
 
-    def _in_library(self, path: str, version: tuple[int, int]) -> bool:
+    def _in_library(self, path: str, version: Version) -> bool:
         """Whether the library has a file as it is, or has failed to add it as it is."""
         values = (to_blob(path), *version)
         query = "SELECT 1 FROM {} WHERE path = ? AND size = ? AND mtime_ns = ?"
@@ -221,7 +221,7 @@ class FileEvents:
         present = {found for folder in self._folders if (found := _identity(folder))}
         seconds = POLL_SECONDS
         if present != self._watched:
-            self.close()
+            self._stop.set()
             self._watched, self._stop = present, threading.Event()
             paths, stop = [path for path, _, _ in present], self._stop
             self._thread = threading.Thread(target=self._listen, args=(paths, stop), daemon=True)

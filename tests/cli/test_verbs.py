@@ -161,7 +161,7 @@ def test_evaluate_writes_a_table_and_its_facts(shell, tmp_path):
     assert table.startswith("direction")
     page = out.with_suffix(".html").read_text()
     assert "Recall at K" in page
-    assert "a bakery opens" in page
+    assert "By the length of the query" in page
     from wordreel.lab.reports.report_files import read
 
     assert read(out).queries.videos == ("bakery", "station")

@@ -28,7 +28,7 @@ from wordreel.hubness.measures import skewness
 from wordreel.hubness.methods.globally_corrected import GloballyCorrected
 from wordreel.index.base import Correction
 from wordreel.progress import ProgressCallback
-from wordreel.retrieval.rankings import Ranking, RightItem, rank_queries
+from wordreel.retrieval.rankings import Ranking, rank_queries, rank_right_items
 from wordreel.retrieval.significance import compare
 from wordreel.search.query_fields import SEARCHABLE
 from wordreel.search.scoring import PLAIN, FittedNorm
@@ -200,7 +200,7 @@ def _rank(
 
     return rank_queries(
         scores_of,
-        RightItem(queries.right),
+        rank_right_items(queries.right),
         len(queries.texts),
         len(queries.contents),
         len(norms),

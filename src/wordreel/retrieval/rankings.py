@@ -6,7 +6,6 @@ rank of its right answer and its k best items.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -23,6 +22,8 @@ from wordreel.types import Array, Bool, Float64, Int64
 
 ScoreBlocks = Callable[[int, int], Iterable[Array]]
 """Scores `[stop - start, items]` of queries `[start, stop)`, one array per ranking."""
+RanksOf = Callable[[Array, int], Float64]
+"""The ranks of the right answers in scores of queries from a number on."""
 
 
 @dataclass(frozen=True)
@@ -63,43 +64,22 @@ class Ranking:
         return replace(self, ranks=np.where(queries, self.ranks, np.nan))
 
 
-class RightAnswers(ABC):
-    """Which items answer each query."""
-
-    @abstractmethod
-    def ranks(self, scores: Array, start: int) -> Float64:
-        """Return the ranks of the right answers of queries from `start` on."""
-
-
-@dataclass(frozen=True)
-class RightItem(RightAnswers):
+def rank_right_items(right: Int64) -> RanksOf:
     """Text to video: item `right[query]` answers a query."""
-
-    right: Int64
-
-    def ranks(self, scores: Array, start: int) -> Float64:
-        """Return the ranks of the right items."""
-        return ranks_of(scores, self.right[start : start + len(scores)])
+    return lambda scores, start: ranks_of(scores, right[start : start + len(scores)])
 
 
-@dataclass(frozen=True)
-class OwnItems(RightAnswers):
+def rank_own_items(owner: Int64, *, grouped: bool = False) -> RanksOf:
     """Video to text: the items with `owner[item] == query` answer a query, the best of them counts.
 
     If `grouped`, a video's captions score as the best of them, and its own group counts among the groups.
     """
-
-    owner: Int64
-    grouped: bool = False
-
-    def ranks(self, scores: Array, start: int) -> Float64:
-        """Return the ranks of the best own items, or of the own groups."""
-        return best_own_ranks(scores, self.owner, start, grouped=self.grouped)
+    return lambda scores, start: best_own_ranks(scores, owner, start, grouped=grouped)
 
 
 def rank_queries(
     scores_of: ScoreBlocks,
-    answers: RightAnswers,
+    ranks_in: RanksOf,
     queries: int,
     items: int,
     rankings: int = 1,
@@ -112,7 +92,7 @@ def rank_queries(
     """Rank `queries` queries over `items` items, block by block; one `Ranking` for each score array.
 
     >>> similarities = np.array([[0.9, 0.1], [0.8, 0.2]])
-    >>> plain, = rank_queries(lambda a, b: [similarities[a:b]], RightItem(np.array([0, 1])), 2, 2)
+    >>> plain, = rank_queries(lambda a, b: [similarities[a:b]], rank_right_items(np.array([0, 1])), 2, 2)
     >>> plain.ranks.tolist(), plain.metrics.r1
     ([1.0, 2.0], 50.0)
     """
@@ -126,7 +106,7 @@ def rank_queries(
         for at in range(start, stop, step):
             span = slice(at, min(at + step, stop))
             for ranking, scores in zip(results, scores_of(span.start, span.stop), strict=True):
-                ranking.ranks[span] = answers.ranks(scores, at)
+                ranking.ranks[span] = ranks_in(scores, at)
                 ranking.best[span] = topk_ids(scores, width)
             if on_progress:
                 on_progress(Progress("ranking queries", span.stop, queries))

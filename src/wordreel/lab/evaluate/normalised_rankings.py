@@ -24,7 +24,7 @@ from wordreel.hubness.blocks import widen
 from wordreel.lab.evaluate.matrices import new_matrix
 from wordreel.retrieval.caption_ranks import Captions, row_blocks
 from wordreel.retrieval.caption_ranks import Protocol as VideoToText
-from wordreel.retrieval.rankings import OwnItems, Ranking, RightAnswers, RightItem, rank_queries
+from wordreel.retrieval.rankings import Ranking, rank_own_items, rank_queries, rank_right_items
 from wordreel.types import Array, Bool
 
 BETA_SAMPLE = 4096  # bank queries looked at to choose β
@@ -121,9 +121,9 @@ def rank_normalised(
     source = GalleryColumns(test, columns)
     asks = np.ones(len(test), bool) if backwards else captions.valid
     owner = captions.owner[captions.valid]
-    answers: RightAnswers = RightItem(captions.owner)
+    answers = rank_right_items(captions.owner)
     if backwards:
-        answers = OwnItems(owner, grouped=protocol == "clip")
+        answers = rank_own_items(owner, grouped=protocol == "clip")
     state = _fit(method, bank, gallery_bank, source, asks, device)
     queries, items = source.shape
     corrected = np.zeros(queries, bool)

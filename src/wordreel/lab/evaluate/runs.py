@@ -18,7 +18,7 @@ from wordreel.hubness.blocks import widen
 from wordreel.lab.evaluate.normalised_rankings import Normalisation, NormalisedRankings, rank_normalised
 from wordreel.retrieval.caption_ranks import Captions, Protocol, video_to_text_ranks
 from wordreel.retrieval.metrics import RetrievalMetrics, retrieval_metrics
-from wordreel.retrieval.rankings import Ranking, RightItem, rank_queries
+from wordreel.retrieval.rankings import Ranking, rank_queries, rank_right_items
 from wordreel.types import Array, Float64, Int64
 
 TOP = 10  # items stored of each query's ranking, and the k of the k-occurrences
@@ -140,7 +140,7 @@ def _candidates(captions: Captions, protocol: Protocol) -> int:
 def _plain(similarities: Array, captions: Captions) -> Ranking:
     (ranking,) = rank_queries(
         lambda start, stop: [widen(similarities[start:stop])],
-        RightItem(captions.owner),
+        rank_right_items(captions.owner),
         len(captions),
         captions.videos,
         k=min(TOP, captions.videos),

@@ -2,6 +2,8 @@
 
 import hashlib
 
+from wordreel.catalogue.store import LibraryStore
+
 # Ids, clocks, inodes and file times are left out: they say when and where, not what.
 QUERIES = (
     "SELECT path, content, size FROM files ORDER BY path",
@@ -20,7 +22,7 @@ QUERIES = (
 )
 
 
-def digest_of(store):
+def digest_of(store: LibraryStore) -> str:
     """Return a hash over all tables but ids, clocks and inodes: equal for libraries of the same files."""
     total = hashlib.sha256()
     with store.catalogue.transaction(reading=True):  # a snapshot of all tables

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.digest import digest_of
 from tests.fakes import write_media
 from tests.properties.player import Player, fakes
 from tests.properties.second_process import SecondProcess
@@ -263,7 +262,7 @@ class LibraryMachine(RuleBasedStateMachine):
         ids = {kind: dict(self.given[kind]) for kind in self.given}
         taken = (
             folder,
-            digest_of(self.here),
+            self.here.digest(),
             state,
             ids,
             {kind: set(self.alive[kind]) for kind in self.alive},
@@ -285,7 +284,7 @@ class LibraryMachine(RuleBasedStateMachine):
         self.given = {kind: dict(given[kind]) for kind in given}
         self.alive = {kind: set(alive[kind]) for kind in alive}
         self.backups = []
-        assert digest_of(self.here) == digest
+        assert self.here.digest() == digest
         self.check_ids()
 
     # Searching

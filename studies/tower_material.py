@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,13 +93,21 @@ def held_out(names: Sequence[str], count: int = HELD_OUT) -> list[str]:
     return sorted(names, key=lambda name: hashlib.md5(f"hold{name}".encode()).hexdigest())[:count]  # noqa: S324
 
 
-def translations(data: Path) -> Iterator[tuple[str, str]]:
-    """Yield English captions with their translations."""
-    for file in sorted((data / "text" / "parallel").glob("m*.tsv.gz")):
-        with gzip.open(file, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                english, *others = line.rstrip("\n").split("\t")
-                yield from ((english, other) for other in others if other)
+def translations(folder: Path) -> dict[str, list[tuple[str, str]]]:
+    """Return English texts with their translations, by language, of files `LANGUAGE.tsv` with two columns."""
+    return {
+        file.stem: [
+            (english, other)
+            for english, other in (line.split("\t") for line in file.read_text("utf-8").splitlines())
+        ]
+        for file in sorted(folder.glob("*.tsv"))
+    }
+
+
+def sentences(data: Path) -> list[str]:
+    """Return the English sentences without pictures."""
+    files = sorted((data / "text").glob("*.txt.gz"))
+    return [line for file in files for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
 
 
 def _items(pack: Path, captions: Mapping[str, Sequence[str]], never: Collection[str] = ()) -> dict[str, Item]:

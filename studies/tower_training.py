@@ -4,16 +4,13 @@
     loss = CE(e^τ t vᵀ, same picture) over rows and over columns, shared by captions of one picture
 
 H starts as the ridge regression from the sentence encoder's vectors to the pictures', A as the identity.
-Translations are taught in the same steps: a translation should have its original's vector, and no other's
-(`LANGUAGE` gives their weight).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,8 +30,6 @@ VIDEO_ROWS = 3  # frames of a video that a step sees
 DECAY = 0.02
 HEAD_RATE = 2.0  # learning rate of head and adapter, relative
 TEMPERATURE = 20.0  # e^τ at the start
-LANGUAGE = 0.5
-LANGUAGE_TEMPERATURE = 30.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,10 @@ class Settings:
     lr: float = 3e-4
     seed: int = 0
     minutes: float = 1e9
-    translations: int = 0  # of a step
+
+    def done(self, step: int, started: float) -> float:
+        """Return the share of the training that is done, by steps or by time, whichever is further."""
+        return max(step / self.steps, (time.monotonic() - started) / (60 * self.minutes))
 
 
 class Tower(nn.Module):
@@ -116,12 +114,10 @@ def train(
     network: Bert,
     tokenizer: Any,
     settings: Settings,
-    out: Path,
     progress: Callable[[str], None],
-    translations: Sequence[tuple[str, str]] = (),
     start: Mapping[str, Tensor] | None = None,
-) -> Tower:
-    """Train a tower, from a ridge regression or the state of another, and write it to `out` at the end."""
+) -> tuple[Tower, int]:
+    """Train a tower, from a ridge regression or the state of another; return it and the number of steps."""
     torch.manual_seed(settings.seed)
     rng = np.random.default_rng(settings.seed)
     tower = Tower(network)
@@ -133,43 +129,21 @@ def train(
     optimiser = _optimiser(tower, settings.lr)
     rates = [group["lr"] for group in optimiser.param_groups]
     batches = Batches(material.training, tokens, settings.batch, rng)
-    pairs = _pairs(translations, tokenizer, settings, rng)
     started = time.monotonic()
     tower.train()
     step = 0
-    while (done := _done(step, started, settings)) < 1:
+    while (done := settings.done(step, started)) < 1:
         for group, rate in zip(optimiser.param_groups, rates, strict=True):
             group["lr"] = rate * min(1, (step + 1) / WARM_UP) * (0.51 + 0.49 * np.cos(np.pi * done))
-        loss = _step(tower, next(batches), next(pairs))
+        items, captions, rows = next(batches)
+        loss = caption_loss(tower, encode(tower, captions), tower.seen(rows), items)
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(tower.parameters(), 1.0)
         optimiser.step()
         step += 1
         progress(f"step {step}, {done:.0%}, loss {loss.item():.3f}, 1/τ {tower.scale.exp().item():.1f}")
-    torch.save({"tower": tower.state_dict(), "steps": step, "settings": vars(settings)}, out)
-    return tower.eval()
-
-
-def _done(step: int, started: float, settings: Settings) -> float:
-    """The share of the training that is done, by steps or by time, whichever is further."""
-    return max(step / settings.steps, (time.monotonic() - started) / (60 * settings.minutes))
-
-
-def _step(
-    tower: Tower,
-    batch: tuple[Tensor, list[list[int]], Tensor],
-    pairs: tuple[list[list[int]], list[list[int]]],
-) -> Tensor:
-    items, captions, rows = batch
-    english, others = pairs
-    text = encode(tower, [*captions, *others])
-    loss = caption_loss(tower, text[: len(captions)], tower.seen(rows), items)
-    if others:
-        with torch.no_grad():
-            ours = encode(tower, english)
-        loss = loss + LANGUAGE * translation_loss(text[len(captions) :], ours)
-    return loss
+    return tower.eval(), step
 
 
 def caption_loss(tower: Tower, text: Tensor, seen: Tensor, items: Tensor) -> Tensor:
@@ -178,14 +152,6 @@ def caption_loss(tower: Tower, text: Tensor, seen: Tensor, items: Tensor) -> Ten
     same = (items[:, None] == items).float()
     target = same / same.sum(1, keepdim=True)
     return (cross_entropy(scores, target) + cross_entropy(scores.T, target)) / 2
-
-
-def translation_loss(theirs: Tensor, ours: Tensor) -> Tensor:
-    """Return how far translations `[n, 512]` are from their originals, and how near to others'."""
-    scores = LANGUAGE_TEMPERATURE * theirs @ ours.T
-    same = (ours @ ours.T > 1 - 1e-4) & ~torch.eye(len(ours), dtype=torch.bool)
-    chosen = cross_entropy(scores.masked_fill(same, -1e4), torch.arange(len(ours)))
-    return chosen + 10 * (1 - (theirs * ours).sum(1)).mean()
 
 
 def encode(tower: Tower, tokens: Sequence[list[int]], part: str = "text") -> Tensor:
@@ -248,16 +214,6 @@ def _optimiser(tower: Tower, lr: float) -> torch.optim.Optimizer:
         ],
         betas=(0.9, 0.98),
     )
-
-
-def _pairs(
-    translations: Sequence[tuple[str, str]], tokenizer: Any, settings: Settings, rng: np.random.Generator
-) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
-    """Yield the tokens of English sentences and of their translations, at random, for ever."""
-    while True:
-        count = settings.translations if translations else 0
-        chosen = [translations[i] for i in rng.integers(0, max(len(translations), 1), count)]
-        yield tokenize(tokenizer, [a for a, _ in chosen]), tokenize(tokenizer, [b for _, b in chosen])
 
 
 @torch.no_grad()

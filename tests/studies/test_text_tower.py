@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,8 @@ import onnxruntime  # noqa: E402
 import tower_export  # noqa: E402
 import tower_material  # noqa: E402
 import tower_training  # noqa: E402
+import tower_word_training  # noqa: E402
+import tower_words  # noqa: E402
 
 from wordreel.lab.models.config import TransformerConfig  # noqa: E402
 from wordreel.lab.models.text.bert import Bert  # noqa: E402
@@ -21,6 +24,56 @@ from wordreel.types import Float32  # noqa: E402
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "red", "green", "blue", "dog", "car", "rotes", "auto"]
 SIZE = TransformerConfig(vocabulary=300, hidden=128, layers=2, heads=4, inner=256, positions=64)
+
+
+TOKENIZER = json.dumps(
+    {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {
+                "id": number,
+                "content": word,
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": True,
+            }
+            for number, word in enumerate(WORDS[:4])
+        ],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": True,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [
+                {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+                {"Sequence": {"id": "A", "type_id": 0}},
+                {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
+            ],
+            "pair": [],
+            "special_tokens": {
+                name: {"id": name, "ids": [WORDS.index(name)], "tokens": [name]}
+                for name in ("[CLS]", "[SEP]")
+            },
+        },
+        "decoder": None,
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {word: number for number, word in enumerate(WORDS)},
+        },
+    }
+)
 
 
 class Words:
@@ -36,8 +89,7 @@ class Words:
         pass
 
     def save(self, path, pretty):
-        with open(path, "w") as file:  # noqa: PTH123
-            file.write("{}")
+        Path(path).write_text(TOKENIZER)
 
 
 @pytest.fixture
@@ -59,19 +111,14 @@ def world():
     return items
 
 
-def test_captions_find_what_they_describe_after_training(tower, world, tmp_path):
+def test_captions_find_what_they_describe_after_training(tower, world):
     before = tower_training.recall(tower, Words(), world)[0]
     lines = []
     settings = tower_training.Settings(steps=60, batch=12, lr=1e-3)
     material = tower_material.Material(tuple(world), {})
-    trained = tower_training.train(
-        material, tower.network, Words(), settings, tmp_path / "tower.pt", lines.append
-    )
+    trained, steps = tower_training.train(material, tower.network, Words(), settings, lines.append)
     assert tower_training.recall(trained, Words(), world)[0] > max(before, 95)
-    assert len(lines) == 60
-    held = torch.load(tmp_path / "tower.pt", weights_only=True)
-    assert held["steps"] == 60
-    assert held["settings"]["batch"] == 12
+    assert len(lines) == steps == 60
 
 
 def test_every_caption_comes_once_before_any_comes_again(world):
@@ -101,14 +148,14 @@ def test_the_loss_of_captions_equals_the_slow_one(tower):
 
 def test_a_translation_is_taught_its_original_and_no_other():
     ours = torch.nn.functional.normalize(torch.randn(4, 512), dim=1)
-    right = tower_training.translation_loss(ours, ours)
-    wrong = tower_training.translation_loss(ours[[1, 2, 3, 0]], ours)
+    right = tower_word_training.translation_loss(ours, ours)
+    wrong = tower_word_training.translation_loss(ours[[1, 2, 3, 0]], ours)
     assert right.item() < 0.01 < wrong.item()
 
 
 def test_equal_originals_are_no_rivals_of_each_other():
     ours = torch.nn.functional.normalize(torch.randn(1, 512), dim=1).expand(3, 512)
-    assert tower_training.translation_loss(ours, ours).item() == pytest.approx(0, abs=1e-3)
+    assert tower_word_training.translation_loss(ours, ours).item() == pytest.approx(0, abs=1e-3)
 
 
 def test_the_files_that_ship_say_what_the_trained_tower_says(tower, tmp_path):
@@ -127,6 +174,107 @@ def test_the_files_that_ship_say_what_the_trained_tower_says(tower, tmp_path):
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     with torch.no_grad():
         assert adapter(rows) == pytest.approx(tower.seen(torch.from_numpy(unit)).numpy(), abs=1e-3)
+
+
+GERMAN = {"a": "ein", "red": "rote", "green": "grune", "blue": "blaue", "dog": "hund", "car": "wagen"}
+PAIRS = [
+    (f"a {colour} {thing}", f"{GERMAN['a']} {GERMAN[colour]} {GERMAN[thing]}")
+    for colour in ("red", "green", "blue")
+    for thing in ("dog", "car")
+]
+
+
+def test_what_ships_can_be_read_back_and_trained_further(tower, tmp_path):
+    tower_export.export(tower, Words(), {"name": "joint"}, tmp_path)
+    state, tokenizer = tower_words.read_shipped(tmp_path)
+    assert tokenizer == TOKENIZER
+    torch.manual_seed(1)
+    fresh = tower_training.Tower(Bert(SIZE))
+    fresh.load_state_dict(tower_words.complete(state, fresh.state_dict()))
+    ids, mask = tower_training.padded([[2, 4, 5, 8, 3], [2, 9, 3]])
+    with torch.no_grad():
+        likeness = (tower.eval().text(ids, mask) * fresh.eval().text(ids, mask)).sum(1)
+    assert likeness.numpy() == pytest.approx(1, abs=5e-3)
+    assert fresh.adapter.weight.detach().numpy() == pytest.approx(
+        tower.adapter.weight.detach().numpy(), abs=1e-3
+    )
+
+
+def test_a_new_word_starts_as_what_it_stands_for():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(len(WORDS), 8)).astype(np.float32)
+    pairs = {"de": PAIRS * 400}
+    english = [sentence for sentence, _ in PAIRS]
+    start, extended, first = tower_words.add_words(table, TOKENIZER, pairs, english, {"de": 9})
+    vocabulary = json.loads(extended)["model"]["vocab"]
+    assert sorted(vocabulary, key=vocabulary.get)[:first] == WORDS
+    assert set(vocabulary) - set(WORDS) == set(GERMAN.values())
+    assert start[:first] == pytest.approx(table)
+    for colour in ("red", "green", "blue"):  # a colour and a thing always come together: their sum is known
+        for thing in ("dog", "car"):
+            theirs = sum(start[vocabulary[GERMAN[word]]] for word in ("a", colour, thing))
+            ours = sum(table[WORDS.index(word)] for word in ("a", colour, thing))
+            assert theirs == pytest.approx(ours, abs=0.02)
+
+
+def test_the_vectors_of_words_equal_slow_ridge_regressions():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(len(WORDS), 5)).astype(np.float32)
+    pairs = [("a red dog", "rotes dog"), ("red car", "rotes auto"), ("a car", "auto"), ("a dog", "a dog dog")]
+    found = tower_words._vectors(table, TOKENIZER, pairs)
+    x = np.zeros((len(pairs), len(WORDS)))
+    y = np.zeros((len(pairs), 5))
+    for row, (english, other) in enumerate(pairs):
+        for word in other.split():
+            x[row, WORDS.index(word)] += 1
+        y[row] = sum(table[WORDS.index(word)] for word in english.split())
+    wanted = np.linalg.lstsq(
+        np.vstack([x, np.sqrt(tower_words.RIDGE) * np.eye(len(WORDS))]),
+        np.vstack([y, np.zeros((len(WORDS), 5))]),
+        rcond=None,
+    )[0]
+    assert found == pytest.approx(wanted, abs=1e-4)
+
+
+def test_words_of_english_text_stay_english_and_rare_tokens_make_room(monkeypatch):
+    table = np.eye(len(WORDS), dtype=np.float32)
+    pairs = {"de": [("a dog", "hund skate"), ("a car", "wagen skate")]}
+    monkeypatch.setattr(tower_words, "TOKENS", len(WORDS))
+    _, extended, _ = tower_words.add_words(table, TOKENIZER, pairs, ["skate a dog"] * 3, {"de": 5})
+    vocabulary = json.loads(extended)["model"]["vocab"]
+    assert "skate" not in vocabulary
+    assert {"hund", "wagen", "a", "dog", "[CLS]"} <= set(vocabulary)
+    assert len(vocabulary) == len(WORDS)
+    assert "auto" not in vocabulary  # the last of the words that no English sentence here has
+
+
+def test_only_new_words_learn_and_they_learn_their_originals(tower):
+    _, extended, first = tower_words.add_words(
+        np.zeros((len(WORDS), SIZE.hidden), np.float32), TOKENIZER, {"de": PAIRS}, [], {"de": 9}
+    )
+    before = {name: tensor.clone() for name, tensor in tower.state_dict().items()}
+    vocabulary = json.loads(extended)["model"]["vocab"]
+
+    class Both:
+        def encode_batch(self, texts):
+            return [SimpleNamespace(ids=[2, *(vocabulary[w] for w in t.split()), 3]) for t in texts]
+
+    losses = []
+    settings = tower_training.Settings(steps=80, batch=12, lr=3e-2)
+    steps = tower_word_training.train_words(
+        tower, first, Both(), {"de": PAIRS}, settings, lambda line: losses.append(float(line.split()[-1]))
+    )
+    assert steps == 80
+    assert losses[-1] < losses[0] / 2
+    after = tower.state_dict()
+    assert not torch.equal(after[tower_words.TABLE][first:], before[tower_words.TABLE][first:])
+    after[tower_words.TABLE][first:] = before[tower_words.TABLE][first:]
+    assert all(torch.equal(tensor, before[name]) for name, tensor in after.items())
+
+
+def test_words_of_a_language_are_listed_once(tmp_path):
+    tower_words.write_word_lists({"de": [("a dog", "Ein Hund"), ("the dog", "ein Hund bellt")]}, tmp_path)
+    assert gzip.decompress((tmp_path / "de.txt.gz").read_bytes()).decode().split() == ["ein", "hund"]
 
 
 def test_pictures_kept_for_measuring_are_never_trained_on(tmp_path):

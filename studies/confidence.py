@@ -87,7 +87,7 @@ def top_hits(
 ) -> tuple[Hits, Float32]:
     """The features of each query's best video among `columns`, whether it is right, and its similarity."""
     scores, at = scored[0][:, columns], scored[1][:, columns]
-    rivals = fitted.rivals(scores, at)
+    rivals = fitted.rivals(scores)
     top = scores.argmax(axis=1)[:, None]
     best, items = np.take_along_axis(scores, top, axis=1), np.take_along_axis(at, top, axis=1)
     features = fitted.features(best, items, rivals)[:, 0]

@@ -114,9 +114,9 @@ class Calibration:
     """How a model's scores become confidences: the weights of `wordreel.hubness.confidence`."""
 
     height: float
-    standing: float
     crowd: float
     growth: float
+    likeness: float
     toll: float
 
     def __post_init__(self) -> None:

@@ -47,17 +47,13 @@ def naive(bank, rows, calibration=CHECKED):
     for row in np.asarray(rows, np.float64):
         t = [max(-FURTHEST, min(FURTHEST, (s - m) / r)) for s, m, r in zip(row, means, spreads, strict=True)]
         n = len(t)
-        plain = math.fsum(t) / n
-        variance = math.fsum((x - plain) ** 2 for x in t) / n
-        mean = n * plain / (n + PRIOR)
-        deviation = math.sqrt((n * variance + PRIOR * USUAL**2) / (n + PRIOR))
         centre = math.fsum(row) / n
         apart = math.sqrt((math.fsum((s - centre) ** 2 for s in row) + PRIOR * usual**2) / (n + PRIOR))
         best = sorted(row)[-CROWD:]
         chances = []
         for s, x in zip(row, t, strict=True):
             steps = [max(-FURTHEST, min(FURTHEST, (other - s) / (NEAR * apart))) for other in best]
-            height = calibration.height * x + calibration.standing * (x - mean) / deviation - calibration.toll
+            height = calibration.height * x + calibration.likeness * s - calibration.toll
             height -= calibration.crowd * math.log(math.fsum(map(math.exp, steps)))
             height -= calibration.growth * math.log((n + 50) / 450)
             chances.append(1 / (1 + math.exp(-max(-FURTHEST, min(FURTHEST, height)))))
@@ -86,6 +82,15 @@ def test_equals_the_slow_twin(block):
         assert found.max() <= 1
         assert np.array_equal(before[0], given.bank)
         assert np.array_equal(before[1], given.rows)
+
+
+def test_a_model_whose_similarities_mean_the_same_everywhere_counts_them():
+    rng = np.random.default_rng(0)
+    bank, rows = steady(rng, 300, 20), steady(rng, 12, 20)
+    own = Calibration(height=0.9, crowd=0.4, growth=0.8, likeness=7.0, toll=5.0)
+    assert np.allclose(Confidence.fit(bank, own).of(rows), naive(bank, rows, own), rtol=1e-4, atol=1e-6)
+    shifted = Confidence.fit(bank + 0.2, own).of(rows + 0.2)
+    assert (shifted > Confidence.fit(bank, own).of(rows)).all()  # as unusual, and more alike
 
 
 def test_grows_with_the_score_and_keeps_ties():
@@ -172,7 +177,7 @@ def test_many_rows_are_worked_out_in_pieces(monkeypatch):
     monkeypatch.setattr("wordreel.hubness.confidence.AT_ONCE", 21)
     assert np.array_equal(fitted.of(rows), whole)
     assert np.array_equal(fitted.of(rows, items), whole)
-    assert np.allclose(fitted.of(rows, items, fitted.rivals(rows, items)), whole, rtol=1e-5)
+    assert np.allclose(fitted.of(rows, items, fitted.rivals(rows)), whole, rtol=1e-5)
 
 
 def test_changes_give_what_a_fit_from_the_start_gives():

@@ -20,9 +20,9 @@ def drawn(calibration, count=4_000, seed=0):
 
 
 def test_a_fit_finds_the_calibration_that_drew_the_hits():
-    true = Calibration(1.2, 0.4, 0.7, 0.3, 2.0)
+    true = Calibration(1.2, 0.7, 0.3, 0.4, 2.0)
     found = fit_calibration([drawn(true), drawn(true, seed=1)], crowd_at_most=np.inf)
-    for name in ("height", "standing", "crowd", "growth", "toll"):
+    for name in ("height", "crowd", "growth", "likeness", "toll"):
         assert getattr(found, name) == pytest.approx(getattr(true, name), abs=0.15), name
 
 
@@ -34,7 +34,7 @@ def test_a_fit_is_the_largest_likelihood_that_a_slow_search_finds():
         chance = confidences(hits, Calibration(*numbers))
         return np.log(np.where(hits.right, chance, 1 - chance)).mean()
 
-    here = np.array([found.height, found.standing, found.crowd, found.growth, found.toll])
+    here = np.array([found.height, found.crowd, found.growth, found.likeness, found.toll])
     for place in range(5):
         for step in (-0.1, 0.1):
             other = here.copy()
@@ -43,17 +43,17 @@ def test_a_fit_is_the_largest_likelihood_that_a_slow_search_finds():
 
 
 def test_the_weight_of_a_crowd_is_bounded():
-    true = Calibration(1.2, 0.4, 0.7, 0.3, 2.0)
+    true = Calibration(1.2, 0.7, 0.3, 0.4, 2.0)
     found = fit_calibration([drawn(true)])
     assert found.crowd == 0.4
-    assert fit_calibration([drawn(Calibration(1.2, 0.4, 0.2, 0.3, 2.0))]).crowd < 0.4
+    assert fit_calibration([drawn(Calibration(1.2, 0.2, 0.3, 0.4, 2.0))]).crowd < 0.4
     sure = confidences(drawn(true), found)
     assert sure.mean() == pytest.approx(drawn(true).right.mean(), abs=0.01)
 
 
 def test_what_would_make_a_better_score_less_sure_counts_nothing():
-    hits = drawn(Calibration(1.0, 0.0, 0.5, 0.5, 1.0))
-    against = Hits(hits.features * [1, 1, -1, 1], hits.right)
+    hits = drawn(Calibration(1.0, 0.5, 0.5, 0.0, 1.0))
+    against = Hits(hits.features * [1, -1, 1, 1], hits.right)
     found = fit_calibration([against])
     assert found.crowd == 0
     assert found.height == pytest.approx(1.0, abs=0.15)

@@ -135,9 +135,7 @@ class SearchConfidence:
         """Return the confidence of each hit, from its score, its row and its rivals."""
         if not len(rows):
             return np.zeros(0, np.float32)
-        known = self.confidence.rivals(
-            rivals.scores, self.rows[rivals.rows], best=rivals.best, count=rivals.videos
-        )
+        known = self.confidence.rivals(rivals.scores, best=rivals.best, count=rivals.videos)
         return self.confidence.of(scores, self.rows[rows], known)
 
 

@@ -29,7 +29,7 @@ def example_queries(embedded: EmbeddedBank, count: int = 6) -> list[str]:
         for number, scores in enumerate(sample.scores(queries.vectors[some], queries.weights[some]), start):
             best = sample.best(scores)
             known = scores[best].astype(np.float32)
-            rivals = RivalScores(known, sample.rows[best], sample.videos, -np.sort(-known)[:CROWD])
+            rivals = RivalScores(known, sample.videos, -np.sort(-known)[:CROWD])
             first = int(known.argmax())
             row: Int64 = sample.rows[best[first : first + 1]]
             found.append((float(confidence(known[first : first + 1], row, rivals)[0]), number, int(row[0])))

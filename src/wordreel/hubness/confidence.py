@@ -1,23 +1,24 @@
-"""How sure a hit is: a score becomes a probability that can be compared across queries and cut off.
+"""Confidence of hits: a score becomes a probability that can be compared across queries and cut off.
 
-The bank says how unusual a score is for an item, t(q, v) (see `standard_score`). A sample of the videos
-says how unusual that is for the query: their t have the mean m and the deviation d, and their scores the
-deviation e. The best videos say how crowded the top is, and the library how many videos compete:
+The bank says how unusual a score is for an item, t(q, v) (see `standard_score`). A sample of the videos says
+how far scores of the query lie apart, by their deviation e. The best videos say how crowded the top is, and
+the library how many videos compete:
 
-    p(q, v) = 1 / (1 + exp(toll + growth · g + crowd · c − height · t − standing · (t − m) / d))
+    p(q, v) = 1 / (1 + exp(toll + growth · g + crowd · c − height · t − likeness · s))
 
     c = log Σⱼ exp((sⱼ − s) / (NEAR · e)) over the CROWD best videos
     g = log((n + FEW) / (USUAL_COUNT + FEW)), with n at most MOST_COUNT
 
-A query for which one video stands out is surer than one that likes everything a little, and a hit with
-many equals is less sure than a lone one; c is 0 for a hit far ahead of all others. **A confidence of 0.5
-means: about half of the hits like this one are right.** The five numbers are a `Calibration`: a logistic
-regression on captions whose video is known, on queries without an answer, and on galleries of several
-sizes (`studies/confidence.py`). For one query and item, p never falls as the score rises.
+A hit with many equals is less sure than a lone one; c is 0 for a hit far ahead of all others. `likeness`
+counts the score itself, for a model whose similarities mean the same in every library; it is 0 for models of
+unknown scale. **A confidence of 0.5 means: about half of the hits like this one are right.** The five numbers
+are a `Calibration`: a logistic regression on captions whose video is known, on queries without an answer, and
+on galleries of several sizes (`studies/confidence.py`). For one query and item, p never falls as the score
+rises.
 
-m, d and e are drawn to those of a bank query (0, USUAL and USUAL · r̄) as if by PRIOR more videos, so that
-a library of a few videos is judged by what the bank knows. Cost: one pass over the bank to fit; a query
-needs its scores with the sample and the best videos, not with every item.
+e is drawn to that of a bank query (USUAL · r̄) as if by PRIOR more videos, so that a library of a few videos
+is judged by what the bank knows. Cost: one pass over the bank to fit; a query needs its scores with the
+sample and the best videos, not with every item.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from wordreel.hubness.state import State
 from wordreel.types import Array, Calibration, Float32, Float64, Int64
 
 PRIOR = 10  # videos that the bank's idea of a query counts for
-USUAL = 0.6  # the deviation of t over the videos, of a query that asks for nothing in particular
+USUAL = 0.6  # the deviation of scores over the videos, in r̄, of a query for nothing in particular
 CROWD = 10  # best videos that c looks at
 NEAR = 0.3  # deviations that set a hit apart from the next one
 FEW = 50
@@ -45,29 +46,25 @@ MOST_COUNT = 2_000  # videos beyond which g stays: calibrations are fitted on 10
 AT_ONCE = 1 << 17  # confidences computed at a time
 
 
-CHECKED = Calibration(height=0.394, standing=0.66, crowd=0.4, growth=1.276, toll=5.281)
-"""Fitted by `studies/confidence.py` to an earlier model; for models that have none of their own."""
+CHECKED = Calibration(height=1.595, crowd=0.4, growth=0.886, likeness=0.0, toll=4.56)
+"""Fitted by `studies/confidence.py`, without likeness; for models that have no calibration of their own."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rivals:
     """Describe what competes for each query.
 
-    `count` videos, with the `mean [q]` and `deviation [q]` of their t, the `spread [q]` of their scores, and
-    the scores of the `best [q, at most CROWD]`, in any order.
+    `count` videos, with the deviation `spread [q]` of their scores, and the scores of the
+    `best [q, at most CROWD]`, in any order.
     """
 
     count: int
-    mean: Float64
-    deviation: Float64
     spread: Float64
     best: Float64
 
     def some(self, rows: slice) -> Rivals:
-        """Of some of the queries; rivals of one query are those of all."""
-        if len(self.mean) == 1:
-            return self
-        return Rivals(self.count, self.mean[rows], self.deviation[rows], self.spread[rows], self.best[rows])
+        """Return those of some of the queries; rivals of one query are those of all."""
+        return self if len(self.spread) == 1 else Rivals(self.count, self.spread[rows], self.best[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +82,7 @@ class Confidence:
 
         >>> bank = np.random.default_rng(0).normal(0, 0.1, (500, 3))
         >>> Confidence.fit(bank).of(np.array([0.1, 2.0, 0.1])).round(2)
-        array([0.  , 0.99, 0.  ], dtype=float32)
+        array([0., 1., 0.], dtype=float32)
         """
         return Confidence(StandardScore().fit(blocks, threads=threads), calibration)
 
@@ -115,45 +112,34 @@ class Confidence:
             centre, scale = centre[at], scale[at]
         return np.asarray(np.clip((scores - centre) / scale, -FURTHEST, FURTHEST))
 
-    def rivals(
-        self,
-        scores: Array,
-        items: Int64 | None = None,
-        *,
-        best: Array | None = None,
-        count: int | None = None,
-    ) -> Rivals:
+    def rivals(self, scores: Array, *, best: Array | None = None, count: int | None = None) -> Rivals:
         """Describe the competition of each query, from its plain scores with a sample of the videos.
 
         By default the scores are those of all videos, and the CROWD `best` and the `count` follow from them.
         """
         scores = np.atleast_2d(self._scores(scores))
         top = scores if best is None else np.atleast_2d(self._scores(best))
-        mean, deviation, spread = (np.empty(len(scores)) for _ in range(3))
-        usual = self._usual_spread
-        for rows, part, at in _pieces(scores, items):
-            t = self._unusual(part, at)
-            weight = t.shape[1] / (t.shape[1] + PRIOR)
-            mean[rows] = weight * t.mean(axis=1)
-            deviation[rows] = np.sqrt(weight * t.var(axis=1) + (1 - weight) * USUAL**2)
-            spread[rows] = np.sqrt(weight * part.var(axis=1, dtype=np.float64) + (1 - weight) * usual**2)
+        variance = np.empty(len(scores))
+        for rows, part, _ in _pieces(scores, None):
+            variance[rows] = part.var(axis=1, dtype=np.float64)
+        weight = scores.shape[1] / (scores.shape[1] + PRIOR)
+        spread = np.sqrt(weight * variance + (1 - weight) * self._usual_spread**2)
         rest = max(0, top.shape[1] - CROWD)
-        best = np.partition(top, rest, axis=1)[:, rest:].astype(np.float64)
-        return Rivals(scores.shape[1] if count is None else count, mean, deviation, spread, best)
+        nearest = np.partition(top, rest, axis=1)[:, rest:].astype(np.float64)
+        return Rivals(scores.shape[1] if count is None else count, spread, nearest)
 
     def features(self, scores: Array, items: Int64 | None = None, rivals: Rivals | None = None) -> Float64:
-        """t, (t − m) / d, −c and −g of scores `[q, n]`, as `[q, n, 4]`: what the calibration weighs."""
+        """Return what the calibration weighs, `[q, n, 4]`: t, −c, −g and s of scores `[q, n]`."""
         scores = np.atleast_2d(self._scores(scores))
         t = self._unusual(scores, items)
-        known = self.rivals(scores, items) if rivals is None else rivals
-        if np.shape(known.mean) not in ((len(t),), (1,)) or len(known.best) != len(known.mean):
-            raise HubnessError(f"{len(known.mean)} rivals were given for {len(t)} queries")
+        known = self.rivals(scores) if rivals is None else rivals
+        if np.shape(known.spread) not in ((len(t),), (1,)) or len(known.best) != len(known.spread):
+            raise HubnessError(f"{len(known.spread)} rivals were given for {len(t)} queries")
         own = scores.astype(np.float64)
         ahead = (known.best.T[:, :, None] - own) / (NEAR * known.spread[:, None])  # [CROWD, q, n]
         crowd = np.exp(np.clip(ahead, -FURTHEST, FURTHEST)).sum(axis=0)
         growth = np.log((min(known.count, MOST_COUNT) + FEW) / (USUAL_COUNT + FEW))
-        standing = (t - known.mean[:, None]) / known.deviation[:, None]
-        return np.stack([t, standing, -np.log(crowd), np.full(t.shape, -growth)], axis=-1)
+        return np.stack([t, -np.log(crowd), np.full(t.shape, -growth), own], axis=-1)
 
     def of(self, scores: Array, items: Int64 | None = None, rivals: Rivals | None = None) -> Float32:
         """p(q, v), float32 of the shape of `scores`, in [0, 1].
@@ -166,7 +152,7 @@ class Confidence:
         rows_of = np.atleast_2d(scores)
         confidences = np.empty(rows_of.shape, np.float32)
         for rows, part, at in _pieces(rows_of, items):
-            known = self.rivals(part, at) if rivals is None else rivals.some(rows)
+            known = self.rivals(part) if rivals is None else rivals.some(rows)
             confidences[rows] = probabilities(self.features(part, at, known), self.calibration)
         return confidences.reshape(scores.shape)
 

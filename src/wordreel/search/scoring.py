@@ -22,12 +22,10 @@ class Rescorer(Protocol):
 class RivalScores:
     """Hold what competes for a query.
 
-    The plain scores `[m]` of the best items, by row, of a sample of videos, and the plain scores of the best
-    videos of all.
+    The plain scores `[m]` of the best items of a sample of videos, and those of the best videos of all.
     """
 
     scores: Float32
-    rows: Int64
     videos: int  # that the sample stands for
     best: Float32  # [at most `hubness.confidence.CROWD`]
 

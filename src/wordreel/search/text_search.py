@@ -194,7 +194,7 @@ class TextSearch:
         best = sample.best(scores)
         known = scores[best].astype(np.float32)
         top = known if len(best) == sample.videos else self._best_videos()
-        return RivalScores(known, sample.rows[best], sample.videos, -np.sort(-top)[:CROWD])
+        return RivalScores(known, sample.videos, -np.sort(-top)[:CROWD])
 
     def _best_videos(self) -> Float32:
         """Return the plain scores of the library's best videos, without regard to filters."""

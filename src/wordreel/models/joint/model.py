@@ -39,7 +39,7 @@ class Joint(CheckpointModel):
     track_experts = (EYES, *ROWS)
     eyes, former_eyes = EYES, "appearance"
     expert_weights = tuple(WEIGHTS[row] for row in experts)
-    calibration = Calibration(height=1.117, standing=0.726, crowd=0.4, growth=0.928, toll=5.935)
+    calibration = Calibration(height=0.889, crowd=0.4, growth=0.851, likeness=6.87, toll=5.73)
 
     def __init__(self, store: WeightStore, path: Path = FILE, tower: Path = FOLDER) -> None:
         """`path` is the adapter's file, `tower` the folder of the text tower."""

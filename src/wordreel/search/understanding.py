@@ -14,9 +14,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-UNDERSTOOD = ("en",)
-"""The languages that the text tower is trained on; the other ones of `CODES` are only recognised."""
-CODES = {"en": "English", "de": "German", "fr": "French", "cs": "Czech", "it": "Italian"}
+LANGUAGES = {
+    "en": "English",
+    "de": "German",
+    "fr": "French",
+    "cs": "Czech",
+    "it": "Italian",
+    "es": "Spanish",
+    "pt": "Portuguese",
+    "nl": "Dutch",
+}
+"""The languages that the text tower knows words of, by the names of their lists in `vocabulary/`."""
 
 WORD = re.compile(r"[^\W\d_]+")
 NEGATION = re.compile(r"\b(no|not|never|nobody|nothing|none|neither|nor|cannot|\w+n['’]t)\b", re.IGNORECASE)
@@ -32,7 +40,7 @@ class Understanding:
 
 
 def understand(text: str, found: Iterable[str] = ()) -> Understanding:
-    """Tell what a model of the `UNDERSTOOD` languages makes of a text.
+    """Tell what the text tower makes of a text.
 
     Args:
         text: The words of a query, without its terms, phrases and excluded words.
@@ -40,8 +48,10 @@ def understand(text: str, found: Iterable[str] = ()) -> Understanding:
 
     >>> understand("a dog at the beach")
     Understanding(any=True, notices=())
-    >>> understand("un coche rojo").notices
-    ('this looks like Spanish; the search understands English',)
+    >>> understand("un coche rojo")
+    Understanding(any=True, notices=())
+    >>> understand("mies ja koira").notices[0].split(";")[0]
+    'this looks like Finnish'
     >>> understand("zzzzqqqq blorp").any
     False
     """
@@ -68,8 +78,8 @@ def understand(text: str, found: Iterable[str] = ()) -> Understanding:
 
 
 def _languages() -> str:
-    *first, last = (CODES[code] for code in UNDERSTOOD)
-    return f"{', '.join(first)} and {last}" if first else last
+    *first, last = LANGUAGES.values()
+    return f"{', '.join(first)} and {last}"
 
 
 def _is_latin(word: str) -> bool:
@@ -77,10 +87,9 @@ def _is_latin(word: str) -> bool:
 
 
 def _is_known(word: str) -> bool:
-    vocabularies = [_vocabulary(code) for code in UNDERSTOOD]
     forms = {word, *(word.removesuffix(ending) for ending in ENDINGS)}
     forms |= {f"{form}e" for form in forms}
-    return any(not forms.isdisjoint(some) for some in vocabularies)
+    return any(not forms.isdisjoint(_vocabulary(code)) for code in LANGUAGES)
 
 
 def _language(words: list[str], known: int) -> str | None:
@@ -100,7 +109,4 @@ def _vocabulary(code: str) -> frozenset[str]:
 def _foreign() -> dict[str, frozenset[str]]:
     others = files("wordreel.search").joinpath("vocabulary", "others.txt").read_text(encoding="utf-8")
     named = (line.split(": ", 1) for line in others.splitlines())
-    return {
-        **{CODES[code]: _vocabulary(code) for code in CODES if code not in UNDERSTOOD},
-        **{name: frozenset(words.split()) for name, words in named},
-    }
+    return {name: frozenset(words.split()) for name, words in named}

@@ -32,7 +32,7 @@ def looked(thorough: Path, told: Told, folder: Path) -> wordreel.Library:
         files = [
             Path(f.path) for f in library.store.files() if {Path(f.path).name, Path(f.path).stem} & names
         ]
-        experts = sorted(library.store.expert_names() & {"appearance", "ocr", "sound", "speech"})
+        experts = sorted(library.store.expert_names() & {"clip", "ocr", "sound", "speech"})
     quick = wordreel.Library(folder)
     report = quick.add(*files, experts=experts, passes=["quick"])
     progress(f"{folder.name}: quick look at {len(report.added)} files in {report.seconds:.0f} s")

@@ -26,7 +26,7 @@ TUNED = "tuned"  # key of the card: the name of a model that was tuned from this
 EYES = "clip"  # the expert whose frames the first row reads
 ROW = "seen"
 VERSION = 1  # raise it when any embedding would change
-WEIGHTS = MappingProxyType({ROW: 1.0, "speech": 0.1, "ocr": 0.1, "sound": 0.05})
+WEIGHTS = MappingProxyType({ROW: 1.0, "speech": 0.05, "ocr": 0.05, "sound": 0.05})
 """How much each row counts, chosen by `studies/row_weights.py`."""
 
 

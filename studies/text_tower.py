@@ -43,12 +43,12 @@ def open_tokenizer(text: str) -> Any:
     return tokenizer
 
 
-def read_tower(path: Path) -> tuple[dict[str, torch.Tensor], str]:
-    """Return the state and the tokenizer of a trained tower, or of a folder of the files that ship."""
+def read_tower(path: Path) -> tuple[dict[str, torch.Tensor], str, dict[str, Any]]:
+    """Return state, tokenizer and card of a trained tower, or of a folder of the files that ship."""
     if path.is_dir():
         return read_shipped(path)
     saved = torch.load(path, weights_only=True)
-    return saved["tower"], saved["tokenizer"]
+    return saved["tower"], saved["tokenizer"], saved["card"]
 
 
 def build_tower(state: dict[str, torch.Tensor]) -> Tower:
@@ -62,9 +62,8 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     return Settings(arguments.steps, arguments.batch, arguments.lr, arguments.seed, arguments.minutes)
 
 
-def _save(tower: Tower, tokenizer: str, steps: int, arguments: argparse.Namespace) -> None:
-    state = {"tower": tower.state_dict(), "tokenizer": tokenizer, "steps": steps}
-    torch.save(state | {"settings": vars(_settings(arguments))}, arguments.out)
+def _save(tower: Tower, tokenizer: str, card: dict[str, Any], out: Path) -> None:
+    torch.save({"tower": tower.state_dict(), "tokenizer": tokenizer, "card": card}, out)
 
 
 def _print(line: str) -> None:
@@ -80,37 +79,38 @@ def _train(arguments: argparse.Namespace) -> None:
     material = load(arguments.data, arguments.packs)
     captions = sum(len(item.captions) for item in material.training)
     print(f"{len(material.training):,} pictures and videos with {captions:,} captions", flush=True)
+    card: dict[str, Any] = {"name": "joint"}
     if arguments.start is None:
         state, network = None, minilm_network(store)
         text = store.file("minilm", "tokenizer.json").read_text(encoding="utf-8")
     else:
-        state, text = read_tower(arguments.start)
+        state, text, card = read_tower(arguments.start)
         tower = build_tower(state)
         state, network = tower.state_dict(), tower.network
     tokenizer = open_tokenizer(text)
     tower, steps = train(material, network, tokenizer, _settings(arguments), _print, state)
-    _save(tower, text, steps, arguments)
+    run = {"items": len(material.training), "captions": captions, "steps": steps}
+    _save(tower, text, {**card, "training": {**run, **vars(_settings(arguments))}}, arguments.out)
     for name, items in material.measured.items():
         if items:
             print(name, *(f"{value:.1f}" for value in recall(tower, tokenizer, items)), flush=True)
 
 
 def _words(arguments: argparse.Namespace) -> None:
-    state, text = read_tower(arguments.start)
+    state, text, card = read_tower(arguments.start)
     pairs = translations(arguments.pairs)
     table, extended, first = add_words(state[TABLE].numpy(), text, pairs, sentences(arguments.data))
     tower = build_tower({**state, TABLE: torch.from_numpy(table)})
     steps = train_words(tower, first, open_tokenizer(extended), pairs, _settings(arguments), _print)
-    _save(tower, extended, steps, arguments)
+    run = {"pairs": {language: len(own) for language, own in pairs.items()}, "steps": steps}
+    _save(tower, extended, {**card, "words": {**run, **vars(_settings(arguments))}}, arguments.out)
     if arguments.lists is not None:
         write_word_lists(pairs, arguments.lists)
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    saved = torch.load(arguments.tower, weights_only=True)
-    card = {"name": "joint", "training": {"steps": saved["steps"], **saved["settings"]}}
-    tower = build_tower(saved["tower"])
-    export(tower, open_tokenizer(saved["tokenizer"]), card, arguments.out)
+    state, text, card = read_tower(arguments.tower)
+    export(build_tower(state), open_tokenizer(text), card, arguments.out)
 
 
 def _add_training(verb: argparse.ArgumentParser, defaults: Settings) -> None:

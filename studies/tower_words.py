@@ -27,7 +27,7 @@ import torch
 from onnx import numpy_helper
 from torch import Tensor
 
-from wordreel.models.joint.adapter import BIAS, FILE, WEIGHT
+from wordreel.models.joint.adapter import BIAS, CARD, FILE, WEIGHT
 from wordreel.models.joint.text_tower import NETWORK, TOKENIZER
 from wordreel.runtime.mapped_arrays import map_safetensors
 from wordreel.search.understanding import WORD
@@ -42,8 +42,8 @@ TABLE = "network.embeddings.word_embeddings.weight"
 Pairs = Sequence[tuple[str, str]]  # English, and its translation
 
 
-def read_shipped(folder: Path) -> tuple[dict[str, Tensor], str]:
-    """Return the state and the tokenizer of a tower from the files that ship, rounded as those are."""
+def read_shipped(folder: Path) -> tuple[dict[str, Tensor], str, dict[str, Any]]:
+    """Return state, tokenizer and card of a tower from the files that ship, rounded as those are."""
     graph = onnx.load(folder / NETWORK).graph
     arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     state = {name.removeprefix("tower."): a for name, a in arrays.items() if name.startswith("tower.")}
@@ -57,10 +57,10 @@ def read_shipped(folder: Path) -> tuple[dict[str, Tensor], str]:
         elif node.op_type == "Add" and node.input[1].startswith("onnx::"):
             state["network.embeddings.token_type_embeddings.weight"] = arrays[node.input[1]]
     state[TABLE] = arrays["words.bytes"].astype(np.float32) * arrays["words.scales"].astype(np.float32)
-    _, adapter = map_safetensors(folder / FILE.name)
+    about, adapter = map_safetensors(folder / FILE.name)
     state |= {"adapter.weight": adapter[WEIGHT], "adapter.bias": adapter[BIAS]}
     tensors = {name: torch.from_numpy(np.array(array, np.float32)) for name, array in state.items()}
-    return tensors, (folder / TOKENIZER).read_text(encoding="utf-8")
+    return tensors, (folder / TOKENIZER).read_text(encoding="utf-8"), json.loads(about[CARD])
 
 
 def complete(state: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> dict[str, Tensor]:

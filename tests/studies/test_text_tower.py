@@ -186,8 +186,9 @@ PAIRS = [
 
 def test_what_ships_can_be_read_back_and_trained_further(tower, tmp_path):
     tower_export.export(tower, Words(), {"name": "joint"}, tmp_path)
-    state, tokenizer = tower_words.read_shipped(tmp_path)
+    state, tokenizer, card = tower_words.read_shipped(tmp_path)
     assert tokenizer == TOKENIZER
+    assert card == {"name": "joint"}
     torch.manual_seed(1)
     fresh = tower_training.Tower(Bert(SIZE))
     fresh.load_state_dict(tower_words.complete(state, fresh.state_dict()))

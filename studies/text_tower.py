@@ -99,9 +99,9 @@ def _train(arguments: argparse.Namespace) -> None:
 def _words(arguments: argparse.Namespace) -> None:
     state, text, card = read_tower(arguments.start)
     pairs = translations(arguments.pairs)
-    table, extended, first = add_words(state[TABLE].numpy(), text, pairs, sentences(arguments.data))
+    table, extended, rows = add_words(state[TABLE].numpy(), text, pairs, sentences(arguments.data))
     tower = build_tower({**state, TABLE: torch.from_numpy(table)})
-    steps = train_words(tower, first, open_tokenizer(extended), pairs, _settings(arguments), _print)
+    steps = train_words(tower, rows, open_tokenizer(extended), pairs, _settings(arguments), _print)
     run = {"pairs": {language: len(own) for language, own in pairs.items()}, "steps": steps}
     _save(tower, extended, {**card, "words": {**run, **vars(_settings(arguments))}}, arguments.out)
     if arguments.lists is not None:

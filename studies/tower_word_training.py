@@ -1,8 +1,8 @@
-"""Train the vectors of the words that other languages brought; everything else of the tower stays as it is.
+"""Train the vectors of the words of other languages; everything else of the tower stays as it is.
 
     loss = CE(30 · theirs · oursᵀ, own original) + 10 · mean(1 − cos(theirs, ours))
 
-`ours` are English sentences by the tower, `theirs` their translations. Only rows of the new words learn, so
+`ours` are English sentences by the tower, `theirs` their translations. Only rows of these words learn, so
 that an English sentence, which has none of them, keeps its vector to the bit.
 """
 
@@ -27,17 +27,19 @@ Pairs = Sequence[tuple[str, str]]  # English, and its translation
 
 def train_words(
     tower: Tower,
-    first: int,
+    rows: Sequence[int],
     tokenizer: Any,
     pairs: Mapping[str, Pairs],
     settings: Settings,
     progress: Callable[[str], None],
 ) -> int:
-    """Train the rows of the words from `first` on, and return the number of steps."""
+    """Train these rows of the table of words, and return the number of steps."""
     torch.manual_seed(settings.seed)
     table = tower.eval().network.embeddings.word_embeddings.weight
     for parameter in tower.parameters():
         parameter.requires_grad_(parameter is table)
+    still = torch.ones(len(table), dtype=torch.bool)
+    still[list(rows)] = False
     optimiser = torch.optim.Adam([table], lr=settings.lr, betas=(0.9, 0.98))
     batches = _batches(pairs, settings.batch, random.Random(settings.seed))  # noqa: S311
     started, step = time.monotonic(), 0
@@ -52,7 +54,7 @@ def train_words(
         optimiser.zero_grad()
         loss.backward()
         if table.grad is not None:
-            table.grad[:first] = 0
+            table.grad[still] = 0
         optimiser.step()
         step += 1
         progress(f"step {step}, {done:.0%}, loss {loss.item():.3f}")

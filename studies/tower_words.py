@@ -8,7 +8,8 @@ ridge regression
     W = (XᵀX + λI)⁻¹ XᵀY
 
 with `X [pairs, tokens]` the tokens of the translations and `Y [pairs, dim]` the sums of the English tokens'
-vectors: a word starts as what it stands for in English, and training continues from there.
+vectors: a word starts as what it stands for in English, and training continues from there. Tokens that
+English text hardly has and a language often ("un", "strand") get the vector of that language, too.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ RIDGE = 3.0  # λ: a word that occurs a few times stays near zero
 WORDS = {"de": 1800, "fr": 1300, "cs": 2200, "it": 1500, "es": 1100, "pt": 1100, "nl": 1100}  # new tokens
 TOKENS = 34_900  # of the whole vocabulary: what fits into a file of 25 MB
 LISTED = 2  # times that a word of a language occurs in its pairs to be listed
+RARE = 60  # times at most that English text has a token which another language takes over
+OFTEN = 8  # times at least that this language has it
+MORE = 15  # times as large its share of the language must be
 USUAL = 3  # times that a word of English text occurs, which then stays English
 TABLE = "network.embeddings.word_embeddings.weight"
 Pairs = Sequence[tuple[str, str]]  # English, and its translation
@@ -65,14 +69,12 @@ def read_shipped(folder: Path) -> tuple[dict[str, Tensor], str, dict[str, Any]]:
 
 def complete(state: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return a full state: rows and tensors that the files leave out (unused positions) as in `fresh`."""
-    full = {}
-    for name, tensor in fresh.items():
-        full[name] = tensor.clone()
-        if name in state and name != TABLE:
-            given = state[name].reshape(-1, *tensor.shape[1:])
-            full[name][: len(given)] = given
-        elif name == TABLE:
-            full[name] = state[name]
+    full = {name: tensor.clone() for name, tensor in fresh.items()}
+    for name, tensor in state.items():
+        if name == TABLE or tensor.shape == full[name].shape:
+            full[name] = tensor
+        else:
+            full[name][: tensor.numel() // full[name][0].numel()] = tensor.reshape(-1, *full[name].shape[1:])
     return full
 
 
@@ -82,39 +84,61 @@ def add_words(
     pairs: Mapping[str, Pairs],
     english: Sequence[str],
     counts: Mapping[str, int] = WORDS,
-) -> tuple[Float32, str, int]:
-    """Return the table of word vectors and the tokenizer with the new words, and where these begin.
+) -> tuple[Float32, str, list[int]]:
+    """Return the table of word vectors, the tokenizer with the new words, and the rows that are to learn.
 
     Args:
         table: The vectors of the tokens, `[tokens, dim]`.
         tokenizer: Its file's text.
         pairs: English sentences with their translations, by language.
         english: Sentences whose words stay English, and whose tokens are not given up.
-        counts: How many words each language gets.
+        counts: How many new words each language gets.
     """
     described = json.loads(tokenizer)
     vocabulary: dict[str, int] = described["model"]["vocab"]
     usual = _words(tokenizer, english)
+    spoken = {language: _words(tokenizer, [text for _, text in own]) for language, own in pairs.items()}
     taken = vocabulary.keys() | {word for word, count in usual.items() if count >= USUAL}
-    words: dict[str, list[str]] = {}
-    for language, own in pairs.items():
-        frequent = _words(tokenizer, [text for _, text in own]).most_common()
-        new = [word for word, _ in frequent if word not in taken and word.isalpha()]
-        words[language] = new[: counts[language]]
-        taken |= set(words[language])
-    new = [word for own in words.values() for word in own]
+    new: list[str] = []
+    words = _taken_over(vocabulary, usual, spoken)
+    for language, counted in spoken.items():
+        unknown = [word for word, _ in counted.most_common() if word not in taken and word.isalpha()]
+        new += unknown[: counts[language]]
+        words[language] += unknown[: counts[language]]
+        taken |= set(new)
+    lent = {word for own in words.values() for word in own}
     room = min(TOKENS, len(vocabulary) + len(new)) - len(new)
-    tokens = [*_kept(vocabulary, usual, room), *new]
-    described["model"]["vocab"] = {token: number for number, token in enumerate(tokens)}
+    tokens = [*_kept(vocabulary, usual, lent, room), *new]
+    numbers = {token: number for number, token in enumerate(tokens)}
+    described["model"]["vocab"] = numbers
     _renumber(described)
     extended = json.dumps(described, ensure_ascii=False)
     start = np.zeros((len(tokens), table.shape[1]), np.float32)
     old = tokens[: len(tokens) - len(new)]
     start[: len(old)] = table[[vocabulary[token] for token in old]]
-    for language, own in pairs.items():
-        rows = [described["model"]["vocab"][word] for word in words[language]]
-        start[rows] = _vectors(start, extended, own)[rows]
-    return start, extended, len(old)
+    found = {language: _vectors(start, extended, own) for language, own in pairs.items()}
+    learning = []
+    for language, own in words.items():
+        rows = [numbers[word] for word in own]
+        start[rows] = found[language][rows]
+        learning += rows
+    return start, extended, sorted(learning)
+
+
+def _taken_over(
+    vocabulary: Mapping[str, int], usual: Counter[str], spoken: Mapping[str, Counter[str]]
+) -> dict[str, list[str]]:
+    """Return the tokens that belong to another language rather than to English, by language."""
+    sizes = {language: max(1, counted.total()) for language, counted in spoken.items()}
+    words: dict[str, list[str]] = {language: [] for language in spoken}
+    for token in vocabulary:
+        if token.isalpha() and len(token) > 1 and usual[token] <= RARE:
+            language = max(spoken, key=lambda name: spoken[name][token] / sizes[name])
+            share = spoken[language][token] / sizes[language]
+            english = max(1, usual[token]) / max(1, usual.total())
+            if spoken[language][token] >= OFTEN and share >= MORE * english:
+                words[language].append(token)
+    return words
 
 
 def write_word_lists(pairs: Mapping[str, Pairs], folder: Path) -> None:
@@ -134,10 +158,14 @@ def _words(tokenizer: str, texts: Sequence[str]) -> Counter[str]:
     return counted
 
 
-def _kept(vocabulary: Mapping[str, int], usual: Counter[str], room: int) -> list[str]:
+def _kept(vocabulary: Mapping[str, int], usual: Counter[str], lent: set[str], room: int) -> list[str]:
     """Return at most `room` tokens, in order: superfluous ones go first, then the last unusual words."""
     tokens = [token for token in vocabulary if not _superfluous(token)]
-    rare = [token for token in tokens if token.isalpha() and len(token) > 1 and not usual[token]]
+    rare = [
+        token
+        for token in tokens
+        if token.isalpha() and len(token) > 1 and not usual[token] and token not in lent
+    ]
     given_up = set(rare[len(rare) - max(0, len(tokens) - room) :])
     return [token for token in tokens if token not in given_up]
 

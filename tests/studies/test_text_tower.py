@@ -206,9 +206,11 @@ def test_a_new_word_starts_as_what_it_stands_for():
     table = rng.normal(size=(len(WORDS), 8)).astype(np.float32)
     pairs = {"de": PAIRS * 400}
     english = [sentence for sentence, _ in PAIRS]
-    start, extended, first = tower_words.add_words(table, TOKENIZER, pairs, english, {"de": 9})
+    start, extended, rows = tower_words.add_words(table, TOKENIZER, pairs, english, {"de": 9})
+    first = rows[0]
     vocabulary = json.loads(extended)["model"]["vocab"]
     assert sorted(vocabulary, key=vocabulary.get)[:first] == WORDS
+    assert rows == list(range(first, len(vocabulary)))
     assert set(vocabulary) - set(WORDS) == set(GERMAN.values())
     assert start[:first] == pytest.approx(table)
     for colour in ("red", "green", "blue"):  # a colour and a thing always come together: their sum is known
@@ -249,8 +251,20 @@ def test_words_of_english_text_stay_english_and_rare_tokens_make_room(monkeypatc
     assert "auto" not in vocabulary  # the last of the words that no English sentence here has
 
 
+def test_tokens_of_another_language_are_taken_over():
+    table = np.eye(len(WORDS), dtype=np.float32)
+    english = ["a red dog", "a green car"] * 40
+    pairs = {"de": [("a dog", "auto hund"), ("a red dog", "auto red hund")] * 200}  # "auto" for "a"
+    start, extended, rows = tower_words.add_words(table, TOKENIZER, pairs, english, {"de": 1})
+    vocabulary = json.loads(extended)["model"]["vocab"]
+    assert rows == sorted([vocabulary["auto"], vocabulary["hund"]])
+    assert start[vocabulary["red"]] == pytest.approx(table[WORDS.index("red")])
+    together = start[vocabulary["auto"]] + start[vocabulary["hund"]]
+    assert together == pytest.approx(table[WORDS.index("a")] + table[WORDS.index("dog")], abs=0.05)
+
+
 def test_only_new_words_learn_and_they_learn_their_originals(tower):
-    _, extended, first = tower_words.add_words(
+    _, extended, rows = tower_words.add_words(
         np.zeros((len(WORDS), SIZE.hidden), np.float32), TOKENIZER, {"de": PAIRS}, [], {"de": 9}
     )
     before = {name: tensor.clone() for name, tensor in tower.state_dict().items()}
@@ -263,13 +277,13 @@ def test_only_new_words_learn_and_they_learn_their_originals(tower):
     losses = []
     settings = tower_training.Settings(steps=80, batch=12, lr=3e-2)
     steps = tower_word_training.train_words(
-        tower, first, Both(), {"de": PAIRS}, settings, lambda line: losses.append(float(line.split()[-1]))
+        tower, rows, Both(), {"de": PAIRS}, settings, lambda line: losses.append(float(line.split()[-1]))
     )
     assert steps == 80
     assert losses[-1] < losses[0] / 2
     after = tower.state_dict()
-    assert not torch.equal(after[tower_words.TABLE][first:], before[tower_words.TABLE][first:])
-    after[tower_words.TABLE][first:] = before[tower_words.TABLE][first:]
+    assert not torch.equal(after[tower_words.TABLE][rows], before[tower_words.TABLE][rows])
+    after[tower_words.TABLE][rows] = before[tower_words.TABLE][rows]
     assert all(torch.equal(tensor, before[name]) for name, tensor in after.items())
 
 

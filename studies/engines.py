@@ -176,6 +176,8 @@ class Encoded(Model):
 
     def sentences(self, texts: Sequence[str]) -> Float32:
         """`[texts, dim]`: what the text tower makes of them."""
+        if not texts:
+            return np.zeros((0, self.dim), np.float32)
         return self._known.rows([text.strip() for text in texts], self.fingerprint)
 
     def prepare(self, texts: Sequence[str]) -> None:

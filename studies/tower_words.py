@@ -38,9 +38,10 @@ RIDGE = 3.0  # λ: a word that occurs a few times stays near zero
 WORDS = {"de": 1800, "fr": 1300, "cs": 2200, "it": 1500, "es": 1100, "pt": 1100, "nl": 1100}  # new tokens
 TOKENS = 34_900  # of the whole vocabulary: what fits into a file of 25 MB
 LISTED = 2  # times that a word of a language occurs in its pairs to be listed
-RARE = 60  # times at most that English text has a token which another language takes over
+RARE = 12  # times at most that English text has a token which another language takes over
 OFTEN = 8  # times at least that this language has it
 MORE = 15  # times as large its share of the language must be
+FAR_MORE = 40  # times as large it must be where English has it more often
 USUAL = 3  # times that a word of English text occurs, which then stays English
 TABLE = "network.embeddings.word_embeddings.weight"
 Pairs = Sequence[tuple[str, str]]  # English, and its translation
@@ -98,11 +99,18 @@ def add_words(
     vocabulary: dict[str, int] = described["model"]["vocab"]
     usual = _words(tokenizer, english)
     spoken = {language: _words(tokenizer, [text for _, text in own]) for language, own in pairs.items()}
+    first_pieces = _first_pieces(tokenizer, usual)
     taken = vocabulary.keys() | {word for word, count in usual.items() if count >= USUAL}
+    cut = _would_cut(first_pieces, usual)
     new: list[str] = []
-    words = _taken_over(vocabulary, usual, spoken)
+    words = _taken_over(vocabulary, usual, first_pieces, spoken)
     for language, counted in spoken.items():
-        unknown = [word for word, _ in counted.most_common() if word not in taken and word.isalpha()]
+        shares = usual.total() / FAR_MORE / max(1, counted.total())
+        unknown = [
+            word
+            for word, count in counted.most_common()
+            if word not in taken and word.isalpha() and cut[word] <= count * shares
+        ]
         new += unknown[: counts[language]]
         words[language] += unknown[: counts[language]]
         taken |= set(new)
@@ -125,18 +133,44 @@ def add_words(
     return start, extended, sorted(learning)
 
 
+def _first_pieces(tokenizer: str, usual: Counter[str]) -> dict[str, str]:
+    """Return the first piece of each usual English word that is cut into several."""
+    made = _tokenizer(tokenizer)
+    words = [word for word, count in usual.items() if count >= USUAL]
+    cut = (made.encode(word, add_special_tokens=False).tokens for word in words)
+    return {word: pieces[0] for word, pieces in zip(words, cut, strict=True) if len(pieces) > 1}
+
+
+def _would_cut(first_pieces: Mapping[str, str], usual: Counter[str]) -> Counter[str]:
+    """Count the usual English words that each of these beginnings would cut otherwise, if it were a token.
+
+    >>> sorted(_would_cut({"giraffe": "gi"}, Counter(giraffe=7)).items())
+    [('gir', 7), ('gira', 7), ('giraf', 7), ('giraff', 7)]
+    """
+    counted: Counter[str] = Counter()
+    for word, piece in first_pieces.items():
+        counted.update({word[:end]: usual[word] for end in range(len(piece) + 1, len(word))})
+    return counted
+
+
 def _taken_over(
-    vocabulary: Mapping[str, int], usual: Counter[str], spoken: Mapping[str, Counter[str]]
+    vocabulary: Mapping[str, int],
+    usual: Counter[str],
+    first_pieces: Mapping[str, str],
+    spoken: Mapping[str, Counter[str]],
 ) -> dict[str, list[str]]:
     """Return the tokens that belong to another language rather than to English, by language."""
+    english = usual.copy()
+    for word, piece in first_pieces.items():
+        english[piece] += usual[word]
     sizes = {language: max(1, counted.total()) for language, counted in spoken.items()}
     words: dict[str, list[str]] = {language: [] for language in spoken}
     for token in vocabulary:
-        if token.isalpha() and len(token) > 1 and usual[token] <= RARE:
+        if token.isalpha() and len(token) > 1:
             language = max(spoken, key=lambda name: spoken[name][token] / sizes[name])
-            share = spoken[language][token] / sizes[language]
-            english = max(1, usual[token]) / max(1, usual.total())
-            if spoken[language][token] >= OFTEN and share >= MORE * english:
+            least = MORE if english[token] <= RARE else FAR_MORE
+            share = least * max(1, english[token]) / max(1, usual.total())
+            if spoken[language][token] >= max(OFTEN, share * sizes[language]):
                 words[language].append(token)
     return words
 

@@ -39,7 +39,7 @@ class Joint(CheckpointModel):
     track_experts = (EYES, *ROWS)
     eyes, former_eyes = EYES, "appearance"
     expert_weights = tuple(WEIGHTS[row] for row in experts)
-    calibration = Calibration(height=0.798, crowd=0.4, growth=0.801, likeness=8.012, toll=6.019)
+    calibration = Calibration(height=0.792, crowd=0.4, growth=0.803, likeness=8.083, toll=6.037)
 
     def __init__(self, store: WeightStore, path: Path = FILE, tower: Path = FOLDER) -> None:
         """`path` is the adapter's file, `tower` the folder of the text tower."""

@@ -204,7 +204,7 @@ def _confidence_differences(searcher: Searcher, texts: list[str]) -> dict[str, f
         every = plain + text.lexical.of(everything.rows)
         best = everything.best(every)
         known = search.rivals
-        rivals = RivalScores(every[best].astype(np.float32), everything.rows[best], known.videos, known.best)
+        rivals = RivalScores(every[best].astype(np.float32), known.videos, known.best)
         whole = scoring.confidence(search.plain(rows), rows, rivals)
         confidences = search.confidences(rows)
         assert confidences is not None

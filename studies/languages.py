@@ -21,6 +21,7 @@ import numpy as np
 from common import Facts, parse_weights, parser, progress
 from engines import Encoded, View, searcher_of
 
+from wordreel.catalogue.store import LibraryStore
 from wordreel.lab.reports.tables import markdown
 from wordreel.retrieval.metrics import retrieval_metrics
 from wordreel.retrieval.ranks import ranks_of
@@ -43,7 +44,7 @@ def read_captions(path: Path, languages: Sequence[str]) -> dict[str, dict[str, s
     }
 
 
-def find_pictures(model: Encoded, view: View, captions: Mapping[str, str]) -> dict[str, float]:
+def find_pictures(model: Encoded, view: LibraryStore, captions: Mapping[str, str]) -> dict[str, float]:
     """Return recall and ranks of the pictures that captions describe, plain."""
     searcher = searcher_of(view, model)
     names = {Path(file.path).name: file.content for file in view.files()}

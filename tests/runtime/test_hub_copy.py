@@ -7,8 +7,8 @@ import pytest
 from safetensors.numpy import save_file
 from tests.runtime import test_hub_download
 from tests.runtime.nets.tiny_clip_tower import tiny_tower
-from tools import clip_ranges
 
+from tools import clip_ranges
 from wordreel.errors import WeightsError, WeightsMissing
 from wordreel.runtime import package_index, weight_table
 from wordreel.runtime.nets import clip_tower

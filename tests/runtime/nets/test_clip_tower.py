@@ -5,8 +5,8 @@ import onnx
 import pytest
 from safetensors.numpy import save_file
 from tests.runtime.nets.tiny_clip_tower import in_eight_bits, tiny_tower
-from tools import clip_ranges
 
+from tools import clip_ranges
 from wordreel.errors import WeightsError
 from wordreel.runtime.nets import clip_tower
 from wordreel.runtime.nets.clip_tower import LEVELS, RANGES, golden_cosine, in_float, products, read_ranges

@@ -69,7 +69,7 @@ def calibration_error(values: Array, right: Bool, bins: int = BINS) -> float:
 
 
 def measure(scores: Array, right: Int64, confidences: Array) -> dict[str, Any]:
-    """Both questions on plain arrays.
+    """Answer both questions on plain arrays.
 
     `scores [queries, videos]` are plain similarities (a video is as good as its best item), `right [queries]`
     the video that answers, -1 where none does, `confidences [queries, videos]` what is to be judged.
@@ -110,7 +110,7 @@ def measure(scores: Array, right: Int64, confidences: Array) -> dict[str, Any]:
 def check(
     confidence: Confidence, scores: Array, best: Int64 | None, right: Int64, halves: int = 4, seed: int = 0
 ) -> dict[str, Any]:
-    """`measure` with the whole gallery, and with random halves, where half the answers are missing.
+    """Run `measure` with the whole gallery, and with random halves, where half the answers are missing.
 
     `best [queries, videos]` says which item of the gallery gave each score; None where videos are items.
     """
@@ -124,7 +124,7 @@ def check(
 
 
 def halved(videos: int, right: Int64, halves: int = 4, seed: int = 0) -> Iterator[tuple[Int64, Int64]]:
-    """`columns` of a random half of the gallery and the right answers in it, -1 where it is missing."""
+    """Yield `columns` of a random half of the gallery and its right answers, -1 where one is missing."""
     rng = np.random.default_rng(seed)
     for _ in range(halves):
         columns = np.sort(rng.permutation(videos)[: max(1, videos // 2)])

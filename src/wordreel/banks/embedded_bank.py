@@ -58,7 +58,7 @@ class GCRescorer:
         return GloballyCorrected().fit(source).statistic(SortedColumns)
 
     def cached(self) -> GCRescorer:
-        """With the sorted bank of all items, where that takes no more than `MOST_CACHED` values."""
+        """Return this with the sorted bank of all items, if it takes no more than `MOST_CACHED` values."""
         if len(self.bank.ids) * len(self.gallery.ids) > MOST_CACHED:
             return self
         return replace(self, whole=self.columns(np.arange(len(self.gallery.ids))))

@@ -44,7 +44,7 @@ class FittedState:
     queries: Int64
 
     def rows_of(self, ids: Int64) -> Int64:
-        """Where the clips `ids` are in the state; -1 for others."""
+        """Return where the clips `ids` are in the state; -1 for others."""
         if np.array_equal(self.items, ids):
             return np.arange(len(ids))
         return find_ids(self.items, ids)
@@ -55,13 +55,13 @@ class FittedState:
         return np.where(rows >= 0, self.state.bias()[rows], np.float32(0))
 
     def active(self, ids: Int64) -> Bool:
-        """Which clips open the gate, in this order."""
+        """Return which clips open the gate, in this order."""
         rows = self.rows_of(ids)
         return np.asarray((rows >= 0) & self.state.activation[rows])
 
 
 def find_ids(ids: Int64, wanted: Int64) -> Int64:
-    """Where each of `wanted` is in `ids`; -1 where it is not.
+    """Return where each of `wanted` is in `ids`; -1 where it is not.
 
     >>> find_ids(np.array([7, 3, 5]), np.array([5, 4, 7])).tolist()
     [2, -1, 0]
@@ -113,7 +113,9 @@ def update_or_fit(
     method: Method,
     fit: FitBank | None = None,
 ) -> FittedState:
-    """`before` itself if nothing changed; what a new fit would give, to rounding, otherwise.
+    """Return `before` itself if nothing changed.
+
+    Otherwise return what a new fit would give, to rounding.
 
     `fit` fits from the start somewhere else than in this process.
     """
@@ -138,7 +140,7 @@ def fit_queries(queries: Int64, vectors: BankEmbeddings, gallery: Gallery, metho
 def fit_all(
     bank: Bank, vectors: BankEmbeddings, gallery: Gallery, methods: Sequence[Method]
 ) -> list[FittedState]:
-    """Every method fitted from the start, those that can in one pass over the similarities.
+    """Fit every method from the start, those that can in one pass over the similarities.
 
     A method that can follow sees `FITTED_AT_ONCE` items at a time: the items need not fit into memory.
     """
@@ -175,7 +177,7 @@ class _Follower:
     gallery: Gallery
 
     def sims(self, queries: Int64, items: Int64) -> SimilaritySource:
-        """Similarities `[queries, items]`, both named by id, computed as they are read."""
+        """Return similarities `[queries, items]`, both named by id, computed as they are read."""
         from wordreel.hubness.similarity_sources import mixtures
 
         some = self.vectors.of(queries)
@@ -204,7 +206,7 @@ class _Follower:
 
 
 def file_name(method: Method) -> str:
-    """One file per method and parameters.
+    """Return the name of the file of a method and its parameters.
 
     >>> from wordreel.hubness import make_method
     >>> file_name(make_method("cent"))

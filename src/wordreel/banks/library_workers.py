@@ -75,7 +75,7 @@ class LibraryWorkers:
         return cls(executor, store, model, OpenModel.of(store, weights, model))
 
     def embed_videos(self, videos: Iterable[tuple[str, Sequence[Clip]]]) -> Iterator[tuple[Float32, Bool]]:
-        """`wordreel.embed.embed_library.EmbedVideos`."""
+        """Embed videos, as `wordreel.embed.embed_library.EmbedVideos` asks."""
         calls = ((self.open_model, self.store.track_files.address, some) for some in self._batches(videos))
         for made in self.executor.map(_embed, calls):
             yield from made
@@ -92,7 +92,10 @@ class LibraryWorkers:
             yield [(tracks, clips) for tracks, (_, clips) in zip(named, some, strict=True)]
 
     def fit(self, queries: Int64, vectors: BankEmbeddings, gallery: Gallery, method: Method) -> State:
-        """`wordreel.banks.fitted_states.FitBank`: blocks of the bank's queries, whose states are merged."""
+        """Fit blocks of the bank's queries and merge their states.
+
+        A `wordreel.banks.fitted_states.FitBank`.
+        """
         elsewhere = is_object_address(
             self.store.track_files.address
         )  # workers do not see the library's folder
@@ -147,12 +150,12 @@ def _fit(files: _GalleryFiles, vectors: BankEmbeddings, method: Method) -> State
 
 
 def has_mergeable_states(method: Method) -> bool:
-    """Whether a bank can be fitted in blocks of its queries."""
+    """Return whether a bank can be fitted in blocks of its queries."""
     return method.streaming and len(method.banks) == 1 and not method.transductive
 
 
 def spans(rows: int, workers: int) -> list[tuple[int, int]]:
-    """Blocks of rows for so many workers, several for each.
+    """Cut rows into blocks for so many workers, several for each.
 
     >>> spans(10, 1)
     [(0, 3), (3, 6), (6, 9), (9, 10)]

@@ -36,7 +36,7 @@ class BankManager:
         self._store, self._model, self._searcher, self._on_change = store, model, searcher, on_change
 
     def list(self) -> builtins.list[BankRow]:
-        """Every bank with its size and source."""
+        """Return every bank with its size and source."""
         return bank_store.list_banks(self._store)
 
     def show(self, name: str) -> Bank:

@@ -25,7 +25,10 @@ MEASURED = 64  # queries, at most
 
 
 def index_is_stale(store: LibraryStore, model: Model) -> bool:
-    """Whether the library is large enough for an index with files, and has none that holds most of it."""
+    """Return whether the library needs a new index.
+
+    It does if it is large enough for an index with files, and has none that holds most of it.
+    """
     gallery = embedding_cache(store, model).raw()
     builder = builder_for(gallery.vectors)
     return builder is not None and index_cache(store, model, gallery).stale(builder, len(gallery))
@@ -70,7 +73,7 @@ def text_sample(store: LibraryStore, model: Model) -> QuerySample:
 
 
 def bank_sample(store: LibraryStore, model: Model, most: int = MEASURED) -> QuerySample | None:
-    """At most so many queries of the largest bank; None where there is no bank."""
+    """Return at most so many queries of the largest bank; None where there is no bank."""
     from wordreel.banks.query_embeddings import embed_queries
 
     banks = list_banks(store)
@@ -82,7 +85,7 @@ def bank_sample(store: LibraryStore, model: Model, most: int = MEASURED) -> Quer
 
 
 def look_alikes(model: Model, gallery: Gallery) -> QuerySample:
-    """Items as queries for what is like them."""
+    """Return items as queries for what is like them."""
     live = gallery.live_rows
     rows = live[even_sample(len(live), MEASURED)]
     weights = gallery.available[rows] * mixture_weights(model)

@@ -55,7 +55,7 @@ def from_log(path: str) -> BankQueries:
 
 
 def subsample(queries: BankQueries, limit: int | None) -> BankQueries:
-    """At most `limit` of the queries, evenly spaced over the source.
+    """Return at most `limit` of the queries, evenly spaced over the source.
 
     >>> subsample(BankQueries(("a", "b", "c", "d"), "x"), 2).texts
     ('a', 'd')

@@ -74,7 +74,7 @@ def normalize_queries(texts: Iterable[str]) -> list[str]:
 
 
 def list_banks(store: LibraryStore) -> list[BankRow]:
-    """Every bank, by name."""
+    """Return every bank, by name."""
     return [BankRow(*row) for row in store.catalogue.rows(f"SELECT {_BANK} FROM banks ORDER BY name")]  # noqa: S608
 
 

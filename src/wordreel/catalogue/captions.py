@@ -41,7 +41,7 @@ def put_captions(catalogue: Catalogue, content: str, dataset: str, split: str, l
 def same_captions(
     catalogue: Catalogue, content: str, dataset: str, split: str, lines: Iterable[Line]
 ) -> bool:
-    """Whether exactly these captions are there already."""
+    """Return whether exactly these captions are there already."""
     have = catalogue.rows(
         """SELECT text, start, end FROM captions
            WHERE content = ? AND dataset = ? AND split = ? ORDER BY id""",
@@ -51,7 +51,7 @@ def same_captions(
 
 
 def clean(text: str) -> str:
-    """Text that SQLite can store: valid Unicode without NUL."""
+    """Return text that SQLite can store: valid Unicode without NUL."""
     return text.encode("utf-8", "replace").decode().replace("\0", " ")
 
 

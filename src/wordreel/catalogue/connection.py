@@ -30,7 +30,7 @@ class Migration:
 
 
 def migrations() -> list[Migration]:
-    """Every migration, in order; numbers start at 1 and leave no gap.
+    """Return every migration, in order; numbers start at 1 and leave no gap.
 
     >>> [m.number for m in migrations()] == list(range(1, len(migrations()) + 1))
     True
@@ -201,7 +201,7 @@ class Catalogue:
                 raise explain(error, self.path) from error
 
     def changes(self) -> int:
-        """How many rows this connection has changed."""
+        """Return how many rows this connection has changed."""
         return self._connection.total_changes
 
     @contextmanager

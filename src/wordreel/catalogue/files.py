@@ -38,7 +38,7 @@ def about_content(clause: str) -> Callable[[Any], SqlCondition]:
 
 
 def has_words(expert: str) -> Callable[[bool], SqlCondition]:
-    """Whether an expert heard or read words."""
+    """Return whether an expert heard or read words."""
     clause = "EXISTS (SELECT 1 FROM words w WHERE w.content = f.content AND w.expert = ?)"
     return lambda wanted: (clause if wanted else f"NOT {clause}", (expert,))
 
@@ -132,7 +132,7 @@ class ListedVideo:
 
 
 def list_videos(store: LibraryStore, sort: ListOrder = "added") -> list[ListedVideo]:
-    """Every content that has a file: the last added first, or the last recorded."""
+    """List every content that has a file: the last added first, or the last recorded."""
     order = "since" if sort == "added" else "captured"
     rows = store.catalogue.rows(
         f"""SELECT f.content, min(f.path), c.kind, c.duration,
@@ -146,7 +146,7 @@ def list_videos(store: LibraryStore, sort: ListOrder = "added") -> list[ListedVi
 
 
 def count_videos(store: LibraryStore) -> tuple[int, float]:
-    """How many contents have a file, and their seconds."""
+    """Count the contents that have a file, and their seconds."""
     row = store.catalogue.one(
         "SELECT count(*), coalesce(sum(duration), 0) FROM contents c "
         "WHERE EXISTS (SELECT 1 FROM files f WHERE f.content = c.content)"

@@ -65,7 +65,7 @@ def writer_lock(path: Path) -> Iterator[bool]:
 
 
 def writer_at_work(path: Path) -> bool:
-    """Whether some process holds the lock; asking does not take it.
+    """Return whether some process holds the lock; asking does not take it.
 
     The guard is held throughout: closing the file would release the lock that another thread has just taken.
     """
@@ -85,7 +85,7 @@ def writer_at_work(path: Path) -> bool:
 
 
 def may_have_died(path: Path) -> bool:
-    """Whether a writer holds the lock now or died with it."""
+    """Return whether a writer holds the lock now or died with it."""
     try:
         return path.stat().st_size > 0
     except OSError:

@@ -45,12 +45,15 @@ def is_quick_track(fingerprint: str) -> bool:
 
 
 def is_version(fingerprint: str, wanted: str | None) -> bool:
-    """Whether a track is by this version of its expert, of all frames or of key frames; any, if None."""
+    """Return whether a track is by this version of its expert; true if no version is wanted.
+
+    Tracks of key frames count like tracks of all frames.
+    """
     return wanted is None or fingerprint in (wanted, quick_fingerprint(wanted))
 
 
 def is_quick(catalogue: Catalogue, content: str) -> bool:
-    """Whether a content has had the quick pass only."""
+    """Return whether a content has had the quick pass only."""
     return catalogue.one("SELECT 1 FROM quick_contents WHERE content = ?", content) is not None
 
 
@@ -72,7 +75,7 @@ def mark_thorough(catalogue: Catalogue, content: str) -> None:
 
 
 def quick_contents(catalogue: Catalogue) -> frozenset[str]:
-    """Contents that have had the quick pass only."""
+    """Return contents that have had the quick pass only."""
     return frozenset(content for (content,) in catalogue.rows("SELECT content FROM quick_contents"))
 
 
@@ -85,7 +88,7 @@ class WaitingFile:
 
 
 def waiting_files(catalogue: Catalogue, retry_failed: bool = False) -> list[WaitingFile]:
-    """One file of each content that waits for the thorough pass, without those that failed in it before."""
+    """Return one file of each content that waits for the thorough pass and has not failed in it."""
     rows = catalogue.rows(
         """SELECT min(f.path), f.content FROM files f JOIN quick_contents q ON q.content = f.content
            WHERE ? OR NOT EXISTS (
@@ -117,7 +120,10 @@ def latest_returned(catalogue: Catalogue) -> list[str]:
 
 
 def moment_spans(store: LibraryStore, content: str, info: MediaInfo) -> list[Span] | None:
-    """Where the moments of a stored content lie: between key frames after the quick pass, else its shots."""
+    """Return where the moments of a stored content lie.
+
+    After the quick pass they lie between key frames; otherwise they are its shots.
+    """
     if not is_quick(store.catalogue, content):
         return shots_of(store.track(content, SHOTS_EXPERT), info.duration)
     for row in store.tracks(content):
@@ -130,7 +136,7 @@ TEXT_EXPERT = "ocr"  # whose rows are texts, not frames
 
 
 def stretches(track: Track, end: float) -> list[Span]:
-    """From each key frame to the next, from a track with a row for each."""
+    """Return the spans from each key frame to the next, from a track with a row for each."""
     return stretches_between(track.times[:, 0].tolist(), end)
 
 

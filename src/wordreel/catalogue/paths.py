@@ -40,7 +40,7 @@ def imported_path(dataset: str, item: str) -> str:
 
 
 def is_imported(path: str) -> bool:
-    """Whether a path is that of an item imported without a file."""
+    """Return whether a path is that of an item imported without a file."""
     return path.startswith(IMPORTED)
 
 
@@ -108,7 +108,9 @@ def from_blob(path: bytes) -> str:
 
 
 def prefix_bounds(folder: str) -> tuple[bytes, bytes]:
-    """Bounds `[low, high)` of exactly the stored paths below a folder: "/" is followed by "0".
+    """Return bounds `[low, high)` of exactly the stored paths below a folder.
+
+    "/" is followed by "0".
 
     >>> low, high = prefix_bounds("/films")
     >>> low <= b"/films/a.mp4" < high, low <= b"/films2/a.mp4" < high

@@ -259,7 +259,10 @@ class LibraryStore:
         return MediaInfo(*row) if row else None
 
     def has_content_of_size(self, size: int) -> bool:
-        """Whether some content has this many bytes: only then can a new file be a known one."""
+        """Return whether some content has this many bytes.
+
+        Only then can a new file be a known one.
+        """
         return self.catalogue.one("SELECT 1 FROM contents WHERE size = ? LIMIT 1", size) is not None
 
     def tracks(self, content: str | None = None) -> list[TrackRow]:
@@ -333,12 +336,12 @@ class LibraryStore:
         return [_clip(row) for row in rows]
 
     def clip_ids(self, after: int = 0) -> list[int]:
-        """Ids of all clips that have a file, in order, or of those after one."""
+        """Return the ids of all clips that have a file, in order, or of those after one."""
         query = f"SELECT id FROM clips c WHERE id > ? AND {_HAS_FILE} ORDER BY id"  # noqa: S608
         return [i for (i,) in self.catalogue.rows(query, after)]
 
     def has_clips(self) -> bool:
-        """Whether some clip has a file."""
+        """Return whether some clip has a file."""
         return self.catalogue.one(f"SELECT 1 FROM clips c WHERE {_HAS_FILE} LIMIT 1") is not None  # noqa: S608
 
     def words(
@@ -393,7 +396,10 @@ class LibraryStore:
     def captions(
         self, split: str | None = None, dataset: str | None = None, content: str | None = None
     ) -> list[CaptionRow]:
-        """Captions of items, of one split, dataset or content if given, in the order of the dataset."""
+        """Return captions of items in the order of the dataset.
+
+        Of one split, dataset or content if given.
+        """
         return read_captions(self.catalogue, split, dataset, content)
 
     def failures(self) -> list[Failure]:
@@ -436,7 +442,7 @@ class LibraryStore:
         )
 
     def expert_names(self) -> set[str]:
-        """Every expert that was run on some content, also where its output is absent."""
+        """Return every expert that was run on some content, also where its output is absent."""
         return {str(name) for (name,) in self.catalogue.rows("SELECT DISTINCT expert FROM tracks")}
 
     def track_dims(self) -> dict[str, set[int]]:
@@ -448,7 +454,7 @@ class LibraryStore:
         return dims
 
     def has_tracks(self, experts: Sequence[str]) -> bool:
-        """Whether any content has a track of one of these experts."""
+        """Return whether any content has a track of one of these experts."""
         marks = ",".join("?" * len(experts))
         row = self.catalogue.one(
             f"SELECT 1 FROM tracks WHERE state = 'present' AND expert IN ({marks}) LIMIT 1",  # noqa: S608
@@ -457,12 +463,15 @@ class LibraryStore:
         return row is not None
 
     def has_track_by(self, expert: str, fingerprint: str) -> bool:
-        """Whether any content was given to this version of an expert, also where its output is absent."""
+        """Return whether any content was given to this version of an expert.
+
+        Contents count where its output is absent, too.
+        """
         query = "SELECT 1 FROM tracks WHERE expert = ? AND fingerprint IN (?, ?) LIMIT 1"
         return self.catalogue.one(query, expert, fingerprint, quick_fingerprint(fingerprint)) is not None
 
     def count_without(self, expert: str) -> int:
-        """How many contents with a file were never given to an expert."""
+        """Count the contents with a file that were never given to an expert."""
         row = self.catalogue.one(
             f"""SELECT COUNT(*) FROM contents c WHERE {_HAS_FILE} AND NOT EXISTS (
                 SELECT 1 FROM tracks t WHERE t.content = c.content AND t.expert = ?)""",  # noqa: S608

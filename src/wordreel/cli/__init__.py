@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Entry point of the `wordreel` program."""
+    """Run the `wordreel` program."""
     from wordreel.cli.app import app
     from wordreel.errors import WordreelError
 

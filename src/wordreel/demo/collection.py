@@ -30,7 +30,10 @@ class DemoQuery:
     spoken: bool = False
 
     def answered_by(self, name: str, start: float, end: float) -> bool:
-        """Whether a hit names the file and, where it matters, a moment mostly inside the right one."""
+        """Return whether a hit names the file.
+
+        Where it matters, its moment must be mostly inside the right one.
+        """
         if name != self.file:
             return False
         if self.moment is None:

@@ -61,7 +61,7 @@ def drift(picture: Picture, seconds: float) -> Iterator[Picture]:
 
 
 def title_card(lines: list[str], seconds: float, colour: tuple[int, int, int]) -> Iterator[Picture]:
-    """White words on a coloured card."""
+    """Yield the frames of a coloured card with white words."""
     import cv2
 
     card = np.full((HEIGHT, WIDTH, 3), colour, np.uint8)

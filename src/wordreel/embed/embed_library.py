@@ -82,12 +82,12 @@ def embed_content(store: LibraryStore, model: Model, content: str) -> None:
 def embed_clips(
     store: LibraryStore, model: Model, content: str, clips: Sequence[Clip]
 ) -> tuple[Float32, Bool]:
-    """`embed_tracks` of clips of one video of the library."""
+    """Call `embed_tracks` for clips of one video of the library."""
     return embed_tracks(model, tracks_of(store, model, content), clips)
 
 
 def embed_tracks(model: Model, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
-    """`model.embed` of clips of one video; what is not finite counts as absent."""
+    """Embed clips of one video by `model.embed`; what is not finite counts as absent."""
     vectors, available = model.embed(tracks, clips)
     bad = unusable(vectors)
     if not bad.any():

@@ -58,7 +58,7 @@ class ClipExpert(IncrementalExpert):
         return ClipChunk(self.see)
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
-        """One row per frame, valid for `[t, t + period)`."""
+        """Return one row per frame, valid for `[t, t + period)`."""
         return frame_track(media, lambda images: self.see(PREPROCESS.crop(images)))
 
     def see(self, squares: Squares) -> Float32:
@@ -127,7 +127,7 @@ EXPERTS = {CARD.name: ExpertEntry(CARD, load, load_quick)}
 
 
 def small_wanted() -> bool:
-    """Whether `WORDREEL_EYES` asks for the small eyes, as on a slow machine."""
+    """Return whether `WORDREEL_EYES` asks for the small eyes, as on a slow machine."""
     return os.environ.get(EYES_VARIABLE) == "small"
 
 
@@ -142,7 +142,7 @@ def small_fingerprint() -> str:
 
 
 def eyes_of(fingerprint: str) -> str:
-    """Which eyes made a track, in words; empty if they are of another version.
+    """Say which eyes made a track, in words; empty if they are of another version.
 
     >>> eyes_of("quick-" + large_fingerprint())
     'CLIP ViT-B/16'
@@ -156,5 +156,5 @@ def eyes_of(fingerprint: str) -> str:
 
 
 def is_better(have: str, wanted: str) -> bool:
-    """Whether a track of one fingerprint is better than one of another would be."""
+    """Return whether a track of one fingerprint is better than one of another would be."""
     return have == large_fingerprint() and wanted == small_fingerprint()

@@ -74,7 +74,7 @@ def decode(outputs: dict[str, Float32], width: int) -> DetectedFaces:
 
 
 def suppress_overlaps(faces: DetectedFaces) -> DetectedFaces:
-    """Non-maximum suppression: drop boxes that overlap a better one by more than `MAX_OVERLAP`."""
+    """Drop boxes that overlap a better one by more than `MAX_OVERLAP` (non-maximum suppression)."""
     order = np.argsort(-faces.scores, kind="stable")
     keep: list[int] = []
     while len(order):
@@ -85,7 +85,7 @@ def suppress_overlaps(faces: DetectedFaces) -> DetectedFaces:
 
 
 def overlap(box: Float64, others: Float64) -> Float64:
-    """Intersection over union of one box with others `[n, 4]`."""
+    """Return the intersection over union of one box with others `[n, 4]`."""
     low, high = np.maximum(box[:2], others[:, :2]), np.minimum(box[2:], others[:, 2:])
     shared = np.prod(np.clip(high - low, 0, None), axis=1)
     union = np.prod(box[2:] - box[:2]) + np.prod(others[:, 2:] - others[:, :2], axis=1) - shared
@@ -107,7 +107,9 @@ def padded(image: NDArray[np.uint8]) -> Float32:
 
 
 def similarity_transform(points: Float64, template: Float64 = LANDMARKS) -> Float64:
-    """`[2, 3]`: the rotation, scale and shift with the least squared error from points to template.
+    """Fit the rotation, scale and shift with the least squared error from points to template.
+
+    The transform has the shape `[2, 3]`.
 
     With both sets centred and seen as complex numbers p, t, the best rotation and scale is the complex
     factor a = Σ p̄ t / Σ |p|²: the closed form of Umeyama (1991) in the plane, where no mirroring arises.

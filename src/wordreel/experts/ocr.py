@@ -117,7 +117,9 @@ def thumbnail(image: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def is_same_line(one: str, other: str) -> bool:
-    """Whether two readings are of one line: most characters agree, and every digit does.
+    """Return whether two readings are of one line.
+
+    Most characters agree, and every digit does.
 
     >>> is_same_line("Welcome to", "Welcometo"), is_same_line("lap 3 of 8", "lap 4 of 8")
     (True, False)
@@ -129,12 +131,12 @@ def is_same_line(one: str, other: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Letters and digits alone, without case: what two readings of a line should agree on."""
+    """Return letters and digits alone, without case: what two readings of a line should agree on."""
     return "".join(c for c in text.casefold() if c.isalnum())
 
 
 def track_lines(frames: Sequence[tuple[TextLine, ...]], times: Sequence[float], period: float) -> list[Words]:
-    """Each line once for as long as it stays, in its best reading.
+    """Return each line once for as long as it stays, in its best reading.
 
     A line of a frame continues the first line of the frame before that reads the same and is not yet
     taken. `frames[i]` is what is read at `times[i]` and stands until `times[i] + period`.

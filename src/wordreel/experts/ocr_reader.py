@@ -156,7 +156,10 @@ def checked_models() -> list[Path]:
 
 
 def read(engine: Any, image: Image, part: Region = WHOLE) -> tuple[TextLine, ...]:
-    """Lines of enough confidence and substance; none from slivers, which no text fits in."""
+    """Return lines of enough confidence and substance.
+
+    None come from slivers, which no text fits in.
+    """
     short, long = sorted(image.shape[:2])
     if short < MIN_SIDE or long > MAX_ASPECT * short:
         return ()
@@ -173,7 +176,10 @@ def read(engine: Any, image: Image, part: Region = WHOLE) -> tuple[TextLine, ...
 
 
 def magnification(image: Image) -> float:
-    """How much larger a frame is read: its shorter side gets `SHORT_SIDE` pixels; at most doubled."""
+    """Return how much larger a frame is read.
+
+    Its shorter side gets `SHORT_SIDE` pixels; it is at most doubled.
+    """
     short, long = sorted(image.shape[:2])
     return float(max(1.0, min(SHORT_SIDE / short, LONG_SIDE / long, 2.0)))
 
@@ -198,7 +204,9 @@ def clean_text(text: str) -> str:
 
 
 def has_substance(text: str) -> bool:
-    """Two letters or digits at least: single ones are mostly read into textures.
+    """Return whether there are at least two letters or digits.
+
+    Single ones are mostly read into textures.
 
     >>> has_substance("GO!"), has_substance("- 1 -")
     (True, False)

@@ -38,7 +38,7 @@ class Preprocess:
         return np.ascontiguousarray((pixels * scale - shift).transpose(0, 3, 1, 2), np.float32)
 
     def crop(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """`[n, h, w, 3]` to `[n, size, size, 3]`."""
+        """Crop `[n, h, w, 3]` to `[n, size, size, 3]`."""
         if self.squash:
             return resize_square(images, self.size)
         side = min(images.shape[1:3])

@@ -48,7 +48,7 @@ class SmallEyes:
 
 
 def read_head(file: Path) -> tuple[Float32, Float32, Float32, Float32, Float32]:
-    """`w1 [h, 1280]`, `b1 [h]`, `w2 [512, h]`, `b2 [512]` and `skip [512, 1280]`.
+    """Return `w1 [h, 1280]`, `b1 [h]`, `w2 [512, h]`, `b2 [512]` and `skip [512, 1280]`.
 
     Raises:
         WeightsCorrupt: The file is not there, or does not hold them.

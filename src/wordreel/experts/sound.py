@@ -40,7 +40,10 @@ class SoundExpert:
         self._network = Network(store.file(WEIGHTS, "network.onnx"))
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
-        """One row per 1.49 s. The sound is repeated, to last 20 s and to continue after its end."""
+        """Return one row per 1.49 s.
+
+        The sound is repeated, to last 20 s and to continue after its end.
+        """
         if not isinstance(media, Sound) or len(media.samples) == 0:
             return Absent("no sound")
         samples = np.clip(np.nan_to_num(media.samples), -1.0, 1.0)
@@ -86,7 +89,9 @@ class PlaceHead:
 
 
 def rows(samples: int) -> tuple[slice, Float64]:
-    """Which rows of the network have their middle inside `samples` of sound, and the seconds they stand for.
+    """Find the rows of the network with their middle inside `samples` of sound.
+
+    Also return the seconds that they stand for.
 
     >>> heard, times = rows(3 * RATE)
     >>> heard, times.round(2).tolist()
@@ -112,7 +117,7 @@ def around(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
 
 
 def log_softmax(logits: Float32) -> Float32:
-    """`logits - log Σ exp(logits)` over the last dimension."""
+    """Compute `logits - log Σ exp(logits)` over the last dimension."""
     shifted = logits - logits.max(axis=-1, keepdims=True)
     result: Float32 = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return result

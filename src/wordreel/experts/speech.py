@@ -132,7 +132,7 @@ def transcribe(whisper: Any, samples: NDArray[np.float32]) -> Iterator[SpeechSeg
 
 
 def is_speech(segment: SpeechSegment) -> bool:
-    """Whether a segment is speech, not text hallucinated from music, noise or silence."""
+    """Return whether a segment is speech, not text hallucinated from music, noise or silence."""
     words = segment.words or ()
     if segment.avg_logprob < MIN_LOGPROB or segment.compression_ratio > MAX_REPETITION or not words:
         return False
@@ -146,7 +146,9 @@ def is_speech(segment: SpeechSegment) -> bool:
 
 
 def phrases(spoken: Iterable[SpokenWord], start: float = 0.0) -> Iterator[Words]:
-    """Lines of words short enough to point at: cut at a full stop, at a pause, or before `LONGEST` seconds.
+    """Yield lines of words short enough to point at.
+
+    They are cut at a full stop, at a pause, or before `LONGEST` seconds.
 
     A phrase rather than a word is the unit of search and display, so that several words can be searched
     together; its times are those of its first and last word. Whisper marks a new word by a space before

@@ -43,7 +43,10 @@ class VGGishExpert:
         self._network = Network(folder / "network.onnx")
 
     def extract(self, media: Frames | Sound) -> Track | Absent:
-        """One row per 0.96 s; only a sound that is shorter as a whole is filled up with silence."""
+        """Return one row per 0.96 s.
+
+        Only a sound that is shorter as a whole is filled up with silence.
+        """
         if not isinstance(media, Sound) or len(media.samples) == 0:
             return Absent("no sound")
         if media.rate != RATE:
@@ -61,7 +64,7 @@ class VGGishExpert:
 
 
 def patches(samples: Float32) -> Float32:
-    """`[n, 1, 96, 64]`, one patch for each whole 0.96 s of sound at 16 kHz.
+    """Return `[n, 1, 96, 64]`, one patch for each whole 0.96 s of sound at 16 kHz.
 
     Windows overlap by 15 ms; the end is padded by as much silence, so that sound cut at multiples of 0.96 s
     gives the patches of the whole, but for the last window of each piece.
@@ -72,7 +75,7 @@ def patches(samples: Float32) -> Float32:
 
 
 def log_mel(samples: Float32) -> Float32:
-    """log(mel + 0.01) of the magnitude spectra under a periodic Hann window, `[spectra, 64]`."""
+    """Compute log(mel + 0.01) of the magnitude spectra under a periodic Hann window, `[spectra, 64]`."""
     if len(samples) < WINDOW:
         return np.zeros((0, BANDS), np.float32)
     frames = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::HOP]
@@ -83,7 +86,10 @@ def log_mel(samples: Float32) -> Float32:
 
 @cache
 def mel_matrix() -> Float64:
-    """`[257, 64]`: triangles of height one, evenly spaced in mel = 1127 ln(1 + f / 700); nothing of 0 Hz."""
+    """Return triangles `[257, 64]` of height one, evenly spaced in mel = 1127 ln(1 + f / 700).
+
+    Nothing is of 0 Hz.
+    """
     bins = _mel(np.linspace(0.0, RATE / 2, TRANSFORM // 2 + 1))[:, None]
     edges = np.linspace(_mel(np.float64(LOWEST)), _mel(np.float64(HIGHEST)), BANDS + 2)
     low, middle, high = edges[:-2], edges[1:-1], edges[2:]

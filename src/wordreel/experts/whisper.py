@@ -26,7 +26,7 @@ RANGE = 8.0  # powers of ten under the loudest
 
 
 def log_mel(waveform: Float32, filters: Float32, n_fft: int, hop: int) -> Float32:
-    """`[mels, len(waveform) // hop]` of sound in [-1, 1] (Radford et al. 2022, section 2.2).
+    """Compute `[mels, len(waveform) // hop]` of sound in [-1, 1] (Radford et al. 2022, section 2.2).
 
     x = log₁₀ max(F |STFT|², 10⁻¹⁰) of Hann windows around every `hop`-th sample, the sound mirrored at its
     ends; then (max(x, max x - 8) + 4) / 4.
@@ -77,7 +77,7 @@ LEAD = 64  # samples of the window before that the network sees as well
 
 
 def find_speech(samples: NDArray[np.float32]) -> list[dict[str, int]]:
-    """Stretches of speech, `{"start", "end"}` in samples."""
+    """Find stretches of speech, `{"start", "end"}` in samples."""
     from faster_whisper.vad import get_speech_timestamps, get_vad_model
 
     get_vad_model().__class__ = _batched_model()  # the one model that faster-whisper loads and shares
@@ -86,7 +86,9 @@ def find_speech(samples: NDArray[np.float32]) -> list[dict[str, int]]:
 
 
 def speech_probabilities(session: Any, audio: NDArray[np.float32], window: int = 512) -> NDArray[np.float32]:
-    """How likely each window is speech, like `SileroVADModel`, which copies all windows before the first.
+    """Return how likely each window is speech.
+
+    Unlike `SileroVADModel`, do not copy all windows before the first.
 
     Five minutes of sound take 19 MB, its windows with what is before them 22, and the network on ten thousand
     of them 150 more.

@@ -38,7 +38,7 @@ class SimilaritySource(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
     def read(self, start: int, stop: int) -> Array:
-        """Rows `[start, stop)`."""
+        """Return rows `[start, stop)`."""
         ...
 
 
@@ -78,7 +78,7 @@ class ArraySource:
 
 
 def matrix(rows: Array, what: str, items: int | None = None) -> Array:
-    """`rows` if it is a non-empty numeric matrix with `items` columns."""
+    """Return `rows` if it is a non-empty numeric matrix with `items` columns."""
     rows = rows if isinstance(rows, np.ndarray) else np.asarray(rows)
     if rows.ndim != 2:
         raise HubnessError(f"{what} must be a matrix [queries, items], not of shape {rows.shape}")
@@ -95,7 +95,7 @@ def matrix(rows: Array, what: str, items: int | None = None) -> Array:
 
 
 def widen(values: Array) -> Array:
-    """float32 for float16 and float32, float64 for everything else; a copy only where that is needed."""
+    """Widen float16 to float32, and all but float32 to float64; copy only where that is needed."""
     small = values.dtype.kind == "f" and values.dtype.itemsize <= 4
     return np.ascontiguousarray(values, np.float32 if small else np.float64)
 
@@ -117,12 +117,12 @@ def check(values: Array, first: int = 0) -> SimilarityBlock:
 
 
 def block_rows(items: int) -> int:
-    """Rows of a block."""
+    """Return the number of rows of a block."""
     return int(np.clip(BLOCK_VALUES // items, 1, MOST_ROWS))
 
 
 def cut(values: Array) -> Iterator[Array]:
-    """Pieces of some rows, small enough for the cache."""
+    """Yield pieces of some rows, small enough for the cache."""
     rows = block_rows(values.shape[1])
     for start in range(0, len(values), rows):
         yield values[start : start + rows]
@@ -166,13 +166,13 @@ def _stream(blocks: Similarities) -> Iterator[Array]:
 
 
 def spans(rows: int, threads: int) -> list[tuple[int, int]]:
-    """`threads` neighbouring spans that cover the rows in order."""
+    """Return `threads` neighbouring spans that cover the rows in order."""
     edges = np.linspace(0, rows, threads + 1).astype(int)
     return [(int(a), int(b)) for a, b in pairwise(edges) if b > a]
 
 
 def thread_count(threads: int | None, elements: int) -> int:
-    """One thread for small work, else `threads` or the cores this process may use."""
+    """Return one for small work, else `threads` or the cores this process may use."""
     if elements < 1 << 20:
         return 1
     if threads is not None:

@@ -142,7 +142,7 @@ class Confidence:
         return np.stack([t, -np.log(crowd), np.full(t.shape, -growth), own], axis=-1)
 
     def of(self, scores: Array, items: Int64 | None = None, rivals: Rivals | None = None) -> Float32:
-        """p(q, v), float32 of the shape of `scores`, in [0, 1].
+        """Compute p(q, v), float32 of the shape of `scores`, in [0, 1].
 
         Without `rivals`, the scores are taken to be all that competes: whole rows. For some items of a row,
         pass `rivals` of the whole row. Videos of several items: pass the score of each video's best item, and

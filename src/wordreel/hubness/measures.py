@@ -77,7 +77,7 @@ def _of_ranking(ranking: Array, k: int, items: int | None) -> Int64:
 
 
 def skewness(counts: Counts) -> float:
-    """E[(N − μ)³] / σ³ with population moments; 0 where all items are retrieved equally often.
+    """Compute E[(N − μ)³] / σ³ with population moments; 0 where all items are retrieved equally often.
 
     >>> skewness(np.array([0, 0, 0, 4]))
     1.1547005383792515
@@ -88,20 +88,20 @@ def skewness(counts: Counts) -> float:
 
 
 def robin_hood(counts: Counts) -> float:
-    """½ Σ|N − μ| / ΣN: the share of retrievals to move for all items to be equal."""
+    """Compute ½ Σ|N − μ| / ΣN: the share of retrievals to move for all items to be equal."""
     counts = np.asarray(counts, np.float64)
     return _share(0.5 * float(np.abs(counts - counts.mean()).sum()), float(counts.sum()))
 
 
 def gini(counts: Counts) -> float:
-    """Σᵢⱼ|Nᵢ − Nⱼ| / (2 n ΣN), by sorting in O(n log n)."""
+    """Compute Σᵢⱼ|Nᵢ − Nⱼ| / (2 n ΣN), by sorting in O(n log n)."""
     ranked = np.sort(np.asarray(counts, np.float64))
     n = len(ranked)
     return _share(float(((2 * np.arange(n) - n + 1) * ranked).sum()), n * float(ranked.sum()))
 
 
 def atkinson(counts: Counts, eps: float = 0.5) -> float:
-    """1 − mean(N^(1−ε))^(1/(1−ε)) / μ; for ε = ½ that is 1 − mean(√N)²/μ."""
+    """Compute 1 − mean(N^(1−ε))^(1/(1−ε)) / μ; for ε = ½ that is 1 − mean(√N)²/μ."""
     if not 0 < eps < 1:
         raise HubnessError(f"eps must lie between 0 and 1, not {eps!r}")
     counts = np.asarray(counts, np.float64)
@@ -145,7 +145,7 @@ class Hubness:
 
 
 def measure_hubness(retrieved: Array | GatedScores, k: int = 10, items: int | None = None) -> Hubness:
-    """Every hubness measure of a retrieval.
+    """Compute every hubness measure of a retrieval.
 
     Args:
         retrieved: Similarities or scores `[queries, items]`, or a ranking of item numbers (`k_occurrence`).

@@ -79,7 +79,10 @@ class State:
         return np.asarray(self.method.offset(self), np.float64)
 
     def bias(self) -> Float32:
-        """`[items]` float32: `offset` less its mean, to fold into an index. The ranking is the same."""
+        """Return `offset` less its mean, `[items]` float32, to fold into an index.
+
+        The ranking is the same.
+        """
         if self.method.transductive:
             raise HubnessError(
                 f"{self.method.name!r} is transductive: it uses all test queries, which an index that "

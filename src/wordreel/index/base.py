@@ -96,7 +96,7 @@ class Index(ABC):
 
     @abstractmethod
     def scores(self, vectors: Float32, weights: Float32, rows: slice | NDArray[np.int64]) -> Float32:
-        """Plain scores `[queries, len(rows)]` of some items, exact whatever the index."""
+        """Return plain scores `[queries, len(rows)]` of some items, exact whatever the index."""
 
     @abstractmethod
     def best(

@@ -109,7 +109,7 @@ class IndexCache:
         return PartedIndex([index, ExactIndex(vectors[tail], available[tail])])
 
     def stale(self, builder: IndexBuilder, rows: int) -> bool:
-        """Whether the index is missing, damaged, or holds too few of so many rows."""
+        """Return whether the index is missing, damaged, or holds too few of so many rows."""
         built = self.read(builder.name)
         return built is None or rows - built.rows > TAIL * rows
 

@@ -69,7 +69,7 @@ class ExactIndex(Index):
         allowed: Bool | None = None,
         bias: Float32 | None = None,
     ) -> Best:
-        """As `Index.best`, in one pass.
+        """Find the best items as `Index.best` does, in one pass.
 
         >>> items = np.eye(3, dtype=np.float32)[:, None, :]
         >>> index = ExactIndex(items, np.ones((3, 1), bool))

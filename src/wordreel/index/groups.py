@@ -97,7 +97,7 @@ class FullVectors:
         return int(self.flat.shape[1]) if self.columns is None else len(self.columns)
 
     def take(self, places: Int64 | slice) -> Float32:
-        """Items of the group `[len(places), group's experts · dim]`."""
+        """Take items of the group `[len(places), group's experts · dim]`."""
         some = np.asarray(self.flat[self.rows[places]])
         return some if self.columns is None else np.ascontiguousarray(some[:, self.columns])
 

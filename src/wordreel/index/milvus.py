@@ -190,7 +190,7 @@ class MilvusServer:
                 return rows
 
     def begin(self, rows: int) -> None:
-        """Nothing to do: Milvus builds its indexes when segments are full."""
+        """Do nothing: Milvus builds its indexes when segments are full."""
 
     def put(self, rows: NewRows) -> None:
         partition = _partition(rows.pattern)

@@ -280,7 +280,10 @@ def vector_text(vector: Float32) -> str:
 
 
 def copy_stream(clips: Int64, code: int, digests: Int64, biases: Float32, vectors: Float32) -> bytes:
-    """Rows in PostgreSQL's binary COPY format: clip, pattern, digest, biases `real[]`, embedding `vector`."""
+    """Encode rows in PostgreSQL's binary COPY format.
+
+    The columns are clip, pattern, digest, biases `real[]` and embedding `vector`.
+    """
     count, width = vectors.shape
     bias = [("length", ">i4"), ("value", ">f4")]
     row = np.zeros(

@@ -221,7 +221,7 @@ class ServerIndex(Index):
 
 
 def id_ranges(clips: Int64, allowed: Bool) -> Int64:
-    """`[r, 2]` ranges of ids, ends included, that hold all allowed clips and none of the others.
+    """Return ranges `[r, 2]` of ids, ends included, that hold all allowed clips and none of the others.
 
     >>> id_ranges(np.array([3, 4, 9, 7]), np.array([True, True, True, False])).tolist()
     [[3, 4], [9, 9]]

@@ -37,7 +37,7 @@ class Embeddings:
                 yield rows[start : start + size]
 
     def new_rows(self, rows: Int64, biases: Float32) -> NewRows:
-        """Rows of one pattern as the server stores them."""
+        """Return rows of one pattern as the server stores them."""
         pattern = self.available[rows[0]]
         vectors = np.ascontiguousarray(np.asarray(self.vectors[rows])[:, pattern]).reshape(len(rows), -1)
         return NewRows(pattern, self.clips[rows], digests_of(vectors), biases, vectors)

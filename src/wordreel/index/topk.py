@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 
 def topk_ids(values: NDArray[Any], k: int) -> NDArray[np.int64]:
-    """`[rows, min(k, columns)]` column numbers, best first; of equal values the lower number first.
+    """Return `[rows, min(k, columns)]` column numbers, best first.
+
+    Of equal values the lower number comes first.
 
     What is not a number ranks with -inf (`rank_nan_last`).
 

@@ -104,7 +104,7 @@ class NewRows:
     vectors: Float32
 
     def extended(self) -> Float32:
-        """`[n, present experts · dim + SLOTS]`: the vectors and minus their biases."""
+        """Append minus their biases to the vectors: `[n, present experts · dim + SLOTS]`."""
         return np.concatenate([self.vectors, -np.nan_to_num(self.biases)], axis=1).astype(np.float32)
 
 

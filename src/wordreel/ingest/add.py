@@ -110,7 +110,10 @@ def add_with(
 
 
 def default_jobs() -> int:
-    """As many files as there are cores, at most eight: the experts of each work while it is decoded."""
+    """Return as many jobs as there are cores, at most eight.
+
+    The experts of each file work while it is decoded.
+    """
     return min(8, cores())
 
 

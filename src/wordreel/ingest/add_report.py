@@ -89,7 +89,7 @@ class QuickReport:
 
 
 def merge_passes(quick: AddReport, thorough: AddReport) -> AddReport:
-    """One report of a quick pass and the thorough one that followed it, over the same paths.
+    """Merge the reports of a quick pass and the thorough one that followed it, over the same paths.
 
     A file is what the quick pass found it to be; where that failed, what the thorough one made of it.
     """

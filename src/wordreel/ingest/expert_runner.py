@@ -42,7 +42,7 @@ class _Edges:
         return self._number * self._span
 
     def passed(self, reached: float) -> list[tuple[float, bool]]:
-        """Edges that are now certain, and for each whether everything buffered lies before it."""
+        """Return edges that are now certain, and for each whether everything buffered lies before it."""
         edges: list[tuple[float, bool]] = []
         while True:
             edge = self._number * self._span

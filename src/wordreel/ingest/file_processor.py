@@ -131,7 +131,7 @@ def expert_set_id(fingerprints: Mapping[str, str]) -> str:
 
 
 def missing_experts(catalogue: Catalogue, content: str, fingerprints: Mapping[str, str]) -> list[str]:
-    """Experts whose track of a content is absent from the library or from another version of the expert."""
+    """Return experts whose track of a content is absent or from another version of the expert."""
     have: dict[str, str] = dict(
         catalogue.rows("SELECT expert, fingerprint FROM tracks WHERE content = ?", content)
     )

@@ -83,7 +83,7 @@ def scan(
 
 
 def resolves_within(path: str | os.PathLike[str], folders: Sequence[str | os.PathLike[str]]) -> bool:
-    """Whether a path, all links resolved, is in (or is) one of some folders, themselves resolved."""
+    """Return whether a path, all links resolved, is in (or is) one of some resolved folders."""
     target = Path(os.path.realpath(path))
     return any(target.is_relative_to(os.path.realpath(folder)) for folder in folders)
 

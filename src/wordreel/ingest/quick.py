@@ -203,7 +203,10 @@ class _Look:
 
 
 def scaled(frames: Frames, short_side: int) -> Frames:
-    """Frames whose shorter side is at most `short_side` pixels, by area averaging as the decoder does it."""
+    """Scale frames to a shorter side of at most `short_side` pixels.
+
+    This is by area averaging, as the decoder does it.
+    """
     import cv2
 
     height, width = frames.images.shape[1:3]

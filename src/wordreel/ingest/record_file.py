@@ -71,7 +71,10 @@ def insert_clips(
 
 
 def reserve_clip_ids(catalogue: Catalogue, count: int) -> range:
-    """Ids that no other clip will ever get. Some clip must be in the catalogue already."""
+    """Reserve ids that no other clip will ever get.
+
+    Some clip must be in the catalogue already.
+    """
     with catalogue.transaction():
         catalogue.run("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'clips'", count)
         row = catalogue.one("SELECT seq FROM sqlite_sequence WHERE name = 'clips'")

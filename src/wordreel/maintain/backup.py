@@ -200,7 +200,7 @@ def _copy_models(source: Path, target: Path) -> None:
 
 
 def identity(store: LibraryStore) -> str:
-    """Tells libraries apart, wherever they are and whatever happens to their contents."""
+    """Return what tells libraries apart, wherever they are and whatever happens to their contents."""
     known = store.setting(IDENTITY)
     if known is None and store.read_only:
         return f"path:{store.path}"

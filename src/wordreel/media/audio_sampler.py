@@ -37,7 +37,7 @@ class RateBuffer:
         self._resampler = None
 
     def silence(self, before: float) -> None:
-        """Zeros up to a time, if there are no samples yet."""
+        """Add zeros up to a time, if there are no samples yet."""
         count = round(before * self.rate) - self.position
         if count > 0:
             self._pending.append((self.position, memoryview(bytes(4 * count))))

@@ -133,7 +133,7 @@ def _open_error(descriptor: int, size: int, container: Container, error: Excepti
 
 
 def declared_size(descriptor: int, size: int, container: Container) -> tuple[int, int] | None:
-    """Width and height according to the header; None if they are not simple to find."""
+    """Return width and height according to the header; None if they are not simple to find."""
     if container == formats.MP4:
         return _mp4(descriptor, size)
     head = os.pread(descriptor, _HEADER, 0)
@@ -207,7 +207,7 @@ def _mp4(descriptor: int, size: int) -> tuple[int, int] | None:
 
 
 def refers_elsewhere(descriptor: int, size: int) -> bool:
-    """Whether an MP4 file refers to another file for its samples, or for the film itself."""
+    """Return whether an MP4 file refers to another file for its samples, or for the film itself."""
     for name, position, length in mp4_boxes(descriptor, size):
         if name == "moov":
             moov = os.pread(descriptor, min(length, 16 * _HEADER), position)
@@ -256,7 +256,7 @@ class DecodeTask:
 
 
 def is_single_gif(task: DecodeTask) -> bool:
-    """Whether a GIF holds only one picture; more make it a video."""
+    """Return whether a GIF holds only one picture; more make it a video."""
     if task.container != GIF:
         return False
     packets = 0

@@ -156,7 +156,7 @@ def _end_window(send: Send, start: float, end: float, last: bool) -> None:
 
 
 def threads(stream: Any) -> None:
-    """One decoding thread or two.
+    """Set one decoding thread or two.
 
     Threads spend on one another: two take a quarter more processor time for 1080p, and hardly gain on one, as
     frames are scaled and sent one after the other. Where the networks would have that time, on one or two

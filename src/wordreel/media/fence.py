@@ -87,7 +87,7 @@ class Fence:
             return _info(worker.answer(), file)
 
     def stream(self, path: Path, needs: Sequence[Need], window: float = 60.0) -> Iterator[Window]:
-        """One pass over a file for several needs, in windows of `window` seconds.
+        """Decode a file in one pass for several needs, in windows of `window` seconds.
 
         Parts line up with `needs`: None where the file has no such stream, empty where the stream has
         nothing in this window. A remainder shorter than a second joins the last window. The iterator
@@ -273,7 +273,7 @@ def probe(path: Path) -> MediaInfo:
 def frames(
     path: Path, rate: float = 1.0, short_side: int = 256, start: float | None = None, end: float | None = None
 ) -> Frames:
-    """Frames at `start + k / rate` until `end`, each the one displayed at its time.
+    """Return frames at `start + k / rate` until `end`, each the one displayed at its time.
 
     Args:
         path: A video or a picture.
@@ -304,7 +304,7 @@ def frames(
 
 
 def audio(path: Path, rate: int = 16000) -> Sound:
-    """All sound of a file, mono, from time 0.
+    """Decode all sound of a file, mono, from time 0.
 
     Args:
         path: A sound, or a video with sound.

@@ -40,11 +40,11 @@ class HwDevice:
     environment: tuple[str, ...] = ()
 
     def present(self) -> bool:
-        """Whether the machine seems to have one; only its driver knows whether it works."""
+        """Return whether the machine seems to have one; only its driver knows whether it works."""
         return sys.platform == self.platform and (not self.nodes or bool(self.paths()))
 
     def paths(self) -> list[str]:
-        """Its nodes that are there."""
+        """Return the nodes of the device that are there."""
         found = [path for pattern in self.nodes for path in sorted(Path("/").glob(pattern))]
         return [str(path) for path in found if not path.is_dir()]
 
@@ -96,7 +96,7 @@ class HwDevices:
             self._names = [device.name for device in DEVICES.values() if device.present()]
 
     def usable(self) -> list[str]:
-        """Names of devices to try, the first choice first."""
+        """Return names of devices to try, the first choice first."""
         with self._lock:
             return [name for name in self._names if self._failures.get(name, 0) < _MAX_FAILURES]
 
@@ -154,7 +154,10 @@ def choose_device(task: DecodeTask, devices: Sequence[str], forced: bool, start:
 
 
 def hwaccel(device: str) -> Any:
-    """PyAV's settings for a device. Its own fallback is off: the fence has one that also mends crashes."""
+    """Return PyAV's settings for a device.
+
+    Its own fallback is off: the fence has one that also mends crashes.
+    """
     from av.codec.hwaccel import HWAccel
 
     return HWAccel(device_type=device, allow_software_fallback=False)

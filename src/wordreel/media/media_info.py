@@ -67,7 +67,7 @@ def _first_sound(task: DecodeTask) -> tuple[Any | None, Any | None]:
 
 
 def real_duration(task: DecodeTask) -> float:
-    """Seconds from the first stamp to the end of the last packet that is really in the file.
+    """Return seconds from the first stamp to the end of the last packet that is really in the file.
 
     The header's duration is only where to look: the packets near it are read to the end of the file. If
     there are none (the header is wrong, or the file was cut), all packets are read, without decoding.

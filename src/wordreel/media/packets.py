@@ -69,7 +69,7 @@ def _decode_on_device(container: Any, stream: Any, displayed: IsDisplayed | None
 
 
 def read_packets(container: Any, stream: Any) -> Iterator[Any]:
-    """All packets of a stream, the empty one that flushes the decoder last."""
+    """Yield all packets of a stream, the empty one that flushes the decoder last."""
     import av
 
     bad = 0
@@ -162,13 +162,16 @@ class StreamClock:
         return (self._first or 0) + int(seconds * self._denominator / self._numerator)
 
     def since(self, stamp: int) -> float | None:
-        """Seconds since the first frame of a stamp yet to come; None if that cannot be predicted."""
+        """Return the seconds from the first frame to a stamp yet to come.
+
+        None if that cannot be predicted.
+        """
         if self._first is None or self._shift or self._disorder:
             return None
         return (stamp - self._first) * self._numerator / self._denominator
 
     def duration(self, frame: Any) -> float:
-        """How long a frame is displayed according to itself; 0 if unknown."""
+        """Return how long a frame is displayed according to itself; 0 if unknown."""
         return max(0, frame.duration or 0) * self._numerator / self._denominator
 
     def jump(self) -> None:
@@ -177,7 +180,7 @@ class StreamClock:
         self._shift = 0.0
 
     def time(self, frame: Any) -> float:
-        """Seconds since the first frame."""
+        """Return seconds since the first frame."""
         stamp = frame.pts if frame.pts is not None else frame.dts
         if stamp is None:
             now = self.last + self.step if self._started else 0.0

@@ -22,7 +22,7 @@ _AROUND = 5
 
 
 def describe(frames: Frames) -> Float32:
-    """Descriptors `[n, 136]`: a colour histogram (64) and the mean colour of 4 x 6 cells (72).
+    """Compute descriptors `[n, 136]`: a colour histogram (64) and the mean colour of 4 x 6 cells (72).
 
     The histogram forgives motion, the cells tell apart shots in the same colours. Rows of consecutive
     windows can be put together and given to `find_shots` as one.
@@ -54,7 +54,9 @@ def _cells(image: NDArray[np.uint8]) -> Float32:
 
 
 def difference(a: Float32, b: Float32) -> Float32:
-    """How unlike two rows are, in [0, 1]: mean of histogram distance and cell distance.
+    """Return how unlike two rows are, in [0, 1].
+
+    This is the mean of histogram distance and cell distance.
 
     d = (|h_a - h_b|_1 / 2 + min(1, 3 mean |c_a - c_b|)) / 2.
     """
@@ -113,7 +115,7 @@ def _usual(scores: Float32, i: int) -> float:
 def find_shots(
     descriptors: Float32, times: Float64, end: float, min_seconds: float = 0.6
 ) -> list[tuple[float, float]]:
-    """Shots `(start, end)` that cover `[0, end]` without gaps, each at least `min_seconds` long.
+    """Find shots `(start, end)` that cover `[0, end]` without gaps, each at least `min_seconds` long.
 
     >>> black, white = np.zeros((1, 136), np.float32), np.ones((1, 136), np.float32)
     >>> rows = np.concatenate([black] * 10 + [white] * 10)

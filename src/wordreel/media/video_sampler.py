@@ -65,7 +65,10 @@ class Scaler:
         self._size: tuple[int, int] | None = None
 
     def size(self, frame: Any) -> tuple[int, int]:
-        """Width and height of what this returns; a stream whose size changes keeps the one it began with."""
+        """Return the width and height of the frames that this returns.
+
+        A stream whose size changes keeps the one it began with.
+        """
         if self._size is None:
             self._size = scaled_size(frame.width, frame.height, self._need.short_side)
         return self._size

@@ -122,7 +122,7 @@ class Model(ABC):
         return [Evidence(one.clip, one.tracks) for one in clips]
 
     def explain_all(self, query: QueryEmbedding, evidence: Sequence[Evidence]) -> list[Explanation]:
-        """`explain` for each clip of a page of hits, from its evidence."""
+        """Call `explain` for each clip of a page of hits, from its evidence."""
         return [self.explain(query, one.tracks, one.clip) for one in evidence]
 
     def compare(
@@ -154,7 +154,10 @@ class CheckpointModel(Model):
 
 
 def mixture_weights(model: Model) -> Float32:
-    """`[experts]`: a model's fixed weights, or 1 for every expert where they depend on the query."""
+    """Return the model's fixed weights `[experts]`.
+
+    They are 1 for every expert where they depend on the query.
+    """
     if model.expert_weights is None:
         return np.ones(len(model.experts), np.float32)
     return np.asarray(model.expert_weights, np.float32)

@@ -59,7 +59,7 @@ def in_use(store: LibraryStore) -> str:
 
 
 def stored_models(store: LibraryStore) -> list[StoredModel]:
-    """Every checkpoint of the library, by name."""
+    """Return every checkpoint of the library, by name."""
     models = []
     for folder in (store.path / FOLDER).glob("[!.]*"):
         try:

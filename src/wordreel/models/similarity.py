@@ -25,12 +25,12 @@ from wordreel.types import Bool, Float32
 
 
 def flatten_queries(vectors: Float32, weights: Float32) -> Float32:
-    """`[q, experts, dim]` and `[q, experts]` to the weighted rows `[q, experts · dim]`."""
+    """Flatten `[q, experts, dim]` and `[q, experts]` to the weighted rows `[q, experts · dim]`."""
     return np.ascontiguousarray((vectors * weights[:, :, None]).reshape(len(vectors), -1))
 
 
 def mixture(queries: Float32, weights: Float32, videos: Float32, available: Bool) -> Float32:
-    """Similarities `[q, v]` of `queries [q, e, d]` with `weights [q, e]` to `videos [v, e, d]`.
+    """Compute similarities `[q, v]` of `queries [q, e, d]` with `weights [q, e]` to `videos [v, e, d]`.
 
     >>> q = np.array([[[1.0, 0.0], [0.0, 1.0]]], np.float32)
     >>> v = np.array([[[1.0, 0.0], [0.0, 0.0]]], np.float32)
@@ -43,12 +43,12 @@ def mixture(queries: Float32, weights: Float32, videos: Float32, available: Bool
 
 
 def divide(top: Float32, bottom: Float32) -> Float32:
-    """`top / bottom`, 0 where `bottom` is 0."""
+    """Compute `top / bottom`, 0 where `bottom` is 0."""
     return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
 
 
 def alike(videos: Float32, available: Bool, others: Float32, also: Bool, weights: Float32) -> Float32:
-    """Similarities `[v, u]` of `videos [v, e, d]` to `others [u, e, d]`; `weights [e]`.
+    """Compute similarities `[v, u]` of `videos [v, e, d]` to `others [u, e, d]`; `weights [e]`.
 
     0 where no expert is common to both.
 

@@ -87,7 +87,7 @@ def _link(values: Float32, spans: list[list[int]], rows: np.ndarray) -> dict[int
 
 
 def centred(vectors: Float32) -> Float32:
-    """Vectors `[…, dim]` without the mean of all faces, of length one."""
+    """Return vectors `[…, dim]` without the mean of all faces, of length one."""
     rest = vectors - face_mean()
     rows: Float32 = rest / np.maximum(np.linalg.norm(rest, axis=-1, keepdims=True), 1e-9)
     return rows.astype(np.float32)
@@ -95,7 +95,7 @@ def centred(vectors: Float32) -> Float32:
 
 @cache
 def face_mean() -> Float32:
-    """`[128]`: the mean of faces in photographs; `python studies/people.py` computes it."""
+    """Return the mean `[128]` of faces in photographs; `python studies/people.py` computes it."""
     with resources.files("wordreel.people").joinpath("face_mean.npy").open("rb") as file:
         mean: Float32 = np.load(file, allow_pickle=False)
     return mean

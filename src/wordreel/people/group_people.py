@@ -20,7 +20,10 @@ AT_ONCE = 1_000  # new faces that are grouped together
 
 
 def waiting_contents(store: LibraryStore) -> list[tuple[str, str]]:
-    """Contents whose faces are not grouped, or were from another track, with the hash of the track."""
+    """Return contents whose faces are not grouped, or were from another track.
+
+    Each comes with the hash of the track.
+    """
     rows = store.catalogue.rows(
         """SELECT t.content, t.hash FROM tracks t LEFT JOIN grouped_contents g ON g.content = t.content
            WHERE t.expert = ? AND t.state = 'present' AND g.hash IS NOT t.hash
@@ -96,7 +99,7 @@ def _candidates(store: LibraryStore, fresh: Float32) -> tuple[list[tuple[Any, ..
 
 
 def seen_together(contents: Sequence[str], times: Float64) -> Int64:
-    """`[pairs, 2]`: the faces that are seen in one content at the same time."""
+    """Return `[pairs, 2]`: the faces that are seen in one content at the same time."""
     faces: dict[str, list[int]] = {}
     for face, content in enumerate(contents):
         faces.setdefault(content, []).append(face)

@@ -47,7 +47,7 @@ class Captions:
 
 
 def arrange(videos: int, captions: int, counts: Array | None = None, mask: Array | None = None) -> Captions:
-    """Neighbouring captions belong to one video: as many for each, or `counts [videos]` of them.
+    """Arrange neighbouring captions by video: as many for each, or `counts [videos]` of them.
 
     `mask` has one value per caption in any shape, 1 for the valid ones.
 
@@ -81,7 +81,7 @@ def arrange(videos: int, captions: int, counts: Array | None = None, mask: Array
 
 
 def text_to_video(similarities: Array, captions: Captions) -> RetrievalMetrics:
-    """Figures of `similarities [captions, videos]` for captions that look for their video.
+    """Measure `similarities [captions, videos]` for captions that look for their video.
 
     >>> text_to_video(np.zeros((6, 6)), arrange(6, 6)).median_rank
     3.5
@@ -90,7 +90,7 @@ def text_to_video(similarities: Array, captions: Captions) -> RetrievalMetrics:
 
 
 def video_to_text(similarities: Array, captions: Captions, *, protocol: Protocol = "ce") -> RetrievalMetrics:
-    """Figures of `similarities [captions, videos]` for videos that look for their captions.
+    """Measure `similarities [captions, videos]` for videos that look for their captions.
 
     >>> same = np.zeros((12, 6))
     >>> video_to_text(same, arrange(6, 12)).median_rank
@@ -102,14 +102,17 @@ def video_to_text(similarities: Array, captions: Captions, *, protocol: Protocol
 
 
 def text_to_video_ranks(similarities: Array, captions: Captions) -> Float64:
-    """`[captions]` rank of each caption's video; NaN for captions that are not valid."""
+    """Return the rank of each caption's video `[captions]`; NaN for captions that are not valid."""
     blocks = row_blocks(_checked(similarities, captions))
     ranks = np.concatenate([ranks_of(rows, captions.owner[span]) for span, rows in blocks])
     return np.where(captions.valid, ranks, np.nan)
 
 
 def video_to_text_ranks(similarities: Array, captions: Captions, *, protocol: Protocol = "ce") -> Float64:
-    """`[videos]` rank of each video's best caption or own group; NaN for videos without a valid caption."""
+    """Return the rank of each video's best caption or own group `[videos]`.
+
+    NaN for videos without a valid caption.
+    """
     if protocol not in ("ce", "clip"):
         raise EvaluationError(f"video-to-text protocols are ce and clip, not {protocol!r}")
     valid, owner = captions.valid, captions.owner[captions.valid]

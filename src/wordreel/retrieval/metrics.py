@@ -58,7 +58,7 @@ class RetrievalMetrics:
 
 
 def hits_at(ranks: Float64, k: int) -> Bool:
-    """Which queries have their answer among the first `k`.
+    """Return which queries have their answer among the first `k`.
 
     As published: a tie for rank 1 is not rank 1 (1.5 is out for k = 1), but the mean rank of a tie that
     begins within a longer list may be half a rank beyond it (5.5 is in for k = 5).
@@ -115,7 +115,7 @@ def retrieval_metrics(ranks: Float64) -> RetrievalMetrics:
 
 
 def geometric_mean(r1: float, r5: float, r10: float) -> float:
-    """(R@1 · R@5 · R@10)^⅓, the metric by which the published systems choose their epoch."""
+    """Compute (R@1 · R@5 · R@10)^⅓, the metric by which the published systems choose their epoch."""
     return float(np.cbrt(r1 * r5 * r10))
 
 
@@ -136,7 +136,7 @@ class Metric:
 
 
 def metric_of(name: str) -> Metric:
-    """R1, R5, … of any K; Rsum, Geom (both of 1, 5 and 10); MdR, MnR.
+    """Look up a metric: R1, R5, … of any K; Rsum, Geom (both of 1, 5 and 10); MdR, MnR.
 
     >>> float(metric_of("R5").compute(np.array([1.0, 4.0, 20.0, 30.0])))
     50.0

@@ -65,7 +65,7 @@ class Ranking:
 
 
 def rank_right_items(right: Int64) -> RanksOf:
-    """Text to video: item `right[query]` answers a query."""
+    """Rank videos for texts: item `right[query]` answers a query."""
     return lambda scores, start: ranks_of(scores, right[start : start + len(scores)])
 
 

@@ -19,7 +19,7 @@ from wordreel.types import Float64
 
 
 def ranks_of(similarities: NDArray[Any], right: NDArray[np.int64]) -> Float64:
-    """Rank of column `right[i]` in each row of `similarities [queries, items]`.
+    """Return the rank of column `right[i]` in each row of `similarities [queries, items]`.
 
     >>> ranks_of(np.array([[0.1, 0.9, 0.9]], np.float32), np.array([1])).tolist()
     [1.5]

@@ -212,7 +212,7 @@ def draws(units: int, samples: int, rng: np.random.Generator) -> Iterator[Float6
 
 
 def all_ways(units: int, samples: int) -> bool:
-    """Whether the units can swap in no more ways than `samples`."""
+    """Return whether the units can swap in no more ways than `samples`."""
     return units < samples.bit_length() and 2**units <= samples
 
 

@@ -102,7 +102,7 @@ def write_shared(path: Path, data: bytes) -> None:
 
 
 def quantise(array: Float32) -> tuple[NDArray[np.int8], Float32]:
-    """`[rows, columns]` as bytes and a scale per row.
+    """Quantise `[rows, columns]` to bytes and a scale per row.
 
     >>> small, scales = quantise(np.array([[0.5, -1.0], [0.0, 0.0]], np.float32))
     >>> small.tolist(), dequantise(small, scales).round(2).tolist()

@@ -138,7 +138,7 @@ def merge_settings(listing: str) -> dict[str, str]:
 
 
 def index_locations(settings: dict[str, str]) -> list[tuple[str, str]]:
-    """Where to look, as ("find_links" | "index", URL or path), local ones first.
+    """Return where to look, as ("find_links" | "index", URL or path), local ones first.
 
     >>> index_locations({"find-links": "/no/such/folder", "index-url": "https://a/simple", "extra-index-url": "file:///b"})
     [('index', 'file:///b'), ('index', 'https://a/simple')]

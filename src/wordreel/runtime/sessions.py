@@ -24,14 +24,14 @@ _sharers: ContextVar[int] = ContextVar("sharers", default=1)
 
 
 def threads() -> int:
-    """Threads a network may use: `WORDREEL_THREADS`, or its share of the cores."""
+    """Return the threads a network may use: `WORDREEL_THREADS`, or its share of the cores."""
     setting = os.environ.get("WORDREEL_THREADS")
     return max(1, int(setting)) if setting else max(1, cores() // _sharers.get())
 
 
 @contextmanager
 def shared_by(count: int) -> Iterator[None]:
-    """Networks loaded inside will run beside `count - 1` others: each gets its share of the cores.
+    """Give networks loaded inside a share of the cores: they will run beside `count - 1` others.
 
     >>> with shared_by(10**6):
     ...     threads()
@@ -45,7 +45,7 @@ def shared_by(count: int) -> Iterator[None]:
 
 
 def providers(available: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
-    """Which of onnxruntime's execution providers to use, the fastest first, with their options.
+    """Return which of onnxruntime's execution providers to use, the fastest first, with their options.
 
     Apple's neural engine would compute in half precision, so Core ML gets the processor and the GPU only.
 
@@ -62,14 +62,16 @@ def providers(available: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
 
 
 def accelerated() -> bool:
-    """Whether networks run on something faster than the processor."""
+    """Return whether networks run on something faster than the processor."""
     import onnxruntime as ort
 
     return len(providers(ort.get_available_providers())) > 1
 
 
 def picture_batch() -> int:
-    """Pictures that a convolutional network takes at once: many on a GPU, one on the processor.
+    """Return how many pictures a convolutional network takes at once.
+
+    Many on a GPU, one on the processor.
 
     There a second picture makes nothing faster. It takes the first out of the caches (faces are embedded a
     quarter faster one by one), and 20 MB of memory.

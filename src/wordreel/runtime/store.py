@@ -26,7 +26,7 @@ MANIFEST = "manifest.json"
 
 
 def default_root() -> Path:
-    """`$WORDREEL_WEIGHTS`, or `wordreel/weights` in the user's cache folder."""
+    """Return `$WORDREEL_WEIGHTS`, or `wordreel/weights` in the user's cache folder."""
     if folder := os.environ.get("WORDREEL_WEIGHTS"):
         return Path(folder).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME")
@@ -58,7 +58,7 @@ class WeightStore:
         return "installed"
 
     def has(self, name: str) -> bool:
-        """Whether the weights are installed, of the right version and undamaged."""
+        """Return whether the weights are installed, of the right version and undamaged."""
         return self.status(name) == "installed"
 
     def file(self, name: str, output: str | None = None) -> Path:
@@ -228,7 +228,10 @@ def _from_hub(
 
 
 def identity(entry: WeightsEntry, source: Mapping[str, str]) -> str:
-    """sha256 over the converter, its version and the sorted source hashes; part of every fingerprint."""
+    """Hash the converter, its version and the sorted source hashes (sha256).
+
+    The result is part of every fingerprint.
+    """
     converter = entry.first_converter or entry.converter
     facts = [entry.name, converter, entry.converter_version, sorted(source.items())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()

@@ -125,7 +125,7 @@ def _normalised(
 
 
 def video_bank(searcher: Searcher, video: VideoQuery, queries: Sequence[QueryEmbedding]) -> Float32:
-    """`[captions, videos]`: how well each caption fits each of the library's other videos."""
+    """Measure how well each caption fits each of the library's other videos: `[captions, videos]`."""
     numbers = searcher.snapshot.video_numbers
     others = np.flatnonzero(numbers != searcher.snapshot.columns.numbers([video.content])[0])
     if not len(others):

@@ -28,7 +28,9 @@ def explain_items(
     text: EncodedText,
     lifts: Sequence[float] = (),
 ) -> list[tuple[Reason, ...]]:
-    """Of each item, every expert's reason and the quoted words with their bonus, strongest first.
+    """Return, for each item, every expert's reason and the quoted words with their bonus.
+
+    The strongest come first.
 
     `moments` are what is displayed of the items, `lifts` what the ranking added to their scores for a full
     match of the words.

@@ -96,7 +96,7 @@ def moments_of(store: LibraryStore, hits: Iterable[Hit]) -> list[ListedMoment]:
 
 
 def exact_rate(rate: float) -> Fraction:
-    """Frames a second as cameras and editors mean them.
+    """Return frames a second as cameras and editors mean them.
 
     >>> exact_rate(29.970029), exact_rate(25.0), exact_rate(23.98), exact_rate(0.0)
     (Fraction(30000, 1001), Fraction(25, 1), Fraction(24000, 1001), Fraction(25, 1))
@@ -251,7 +251,7 @@ FORMULA = ("=", "+", "-", "@", "|", "%")
 
 
 def csv_table(moments: Sequence[ListedMoment]) -> str:
-    """One row for each moment; times in seconds, confidences between 0 and 1."""
+    """Format one row for each moment; times in seconds, confidences between 0 and 1."""
     out = io.StringIO()
     rows = csv.writer(out)
     rows.writerow(COLUMNS)

@@ -185,7 +185,7 @@ class Results(Sequence[H], Generic[H]):
         return replace(self, hits=tuple(sorted(self.hits, key=attrgetter("captured"), reverse=True)))
 
     def rank_changes(self) -> list[tuple[H, int | None]]:
-        """With `compare`: each hit and its rank in the plain list, None where it is not in it."""
+        """Return, with `compare`, each hit and its rank in the plain list, None where it is not in it."""
         several = len({hit.content for hit in self.hits}) < len(self.hits)  # moments of one video
 
         def key(hit: Hit) -> object:

@@ -50,7 +50,9 @@ def terms_of(text: str) -> list[str]:
 
 
 def literal_phrase(text: str) -> str:
-    """All words of a query in order, without the stop words around them unless there are no others.
+    """Return all words of a query in order, without the stop words around them.
+
+    Stop words stay if there are no other words.
 
     >>> literal_phrase("the train to Vienna"), literal_phrase("To be, or not to be")
     ('train to vienna', 'to be or not to be')
@@ -65,7 +67,9 @@ def _words(text: str) -> list[str]:
 
 
 def bonus(terms: Mapping[str, int], matched: Iterable[str], videos: int) -> float:
-    """`terms` maps each query term to the number of videos that hold it; see the module's formula.
+    """Compute the bonus by the module's formula.
+
+    `terms` maps each query term to the number of videos that hold it.
 
     >>> round(bonus({"dog": 1, "barks": 0}, ["dog"], videos=10), 3)
     0.094
@@ -140,7 +144,7 @@ class LexicalMatches:
 
 
 def lexical_matches(snapshot: LibrarySnapshot, text: str) -> LexicalMatches:
-    """Where the terms of a query are spoken or on screen."""
+    """Find where the terms of a query are spoken or on screen."""
     phrase = literal_phrase(text)
     terms = snapshot.term_matches(terms_of(text))
     return LexicalMatches(terms, *item_bonus(snapshot, terms), snapshot.term_matches([phrase])[phrase])

@@ -84,7 +84,10 @@ class PassingVideos:
 def allowed_items(
     search: TextSearch, phrases: Sequence[str], without: Sequence[TextSearch], passing: PassingVideos
 ) -> Bool | None:
-    """`[rows]`: the items that pass the filters, hold each phrase and show nothing excluded; None if all."""
+    """Return which items `[rows]` may be found; None if all.
+
+    They pass the filters, hold each phrase and show nothing excluded.
+    """
     allowed, snapshot = passing.allowed, search.searcher.snapshot
     if not phrases and not without:
         return allowed

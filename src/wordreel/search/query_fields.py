@@ -80,6 +80,6 @@ def asked(default: Any, kind: Kind, help: str, **more: Any) -> Any:
 
 
 def query_field(one: Field[Any]) -> QueryField:
-    """How a field of `Query` or `Filters` is given."""
+    """Say how a field of `Query` or `Filters` is given."""
     found: QueryField = one.metadata[METADATA]
     return found

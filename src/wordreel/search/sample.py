@@ -34,11 +34,14 @@ class VideoSample:
     videos: int  # in the whole library
 
     def scores(self, vectors: Float32, weights: Float32) -> Float32:
-        """Plain scores `[queries, m]`."""
+        """Return plain scores `[queries, m]`."""
         return self.index.scores(vectors[:, self.experts], weights[:, self.experts], slice(None))
 
     def best(self, scores: Scores) -> Int64:
-        """`[videos of the sample]`: where in `scores [m]` the best item of each video is, first of equals."""
+        """Find the best item of each video in `scores [m]`, the first of equals.
+
+        The places have the shape `[videos of the sample]`.
+        """
         return segment_argmax(scores, self.starts)[1]
 
 

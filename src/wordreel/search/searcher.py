@@ -74,7 +74,7 @@ def plain_scoring(
 
 
 def refuse_file(path: Path, model: Model) -> ExtractedFile:
-    """For a searcher that answers only with what is in the library."""
+    """Refuse a file, for a searcher that answers only with what is in the library."""
     raise QueryError(f"{path} is not in the library")
 
 
@@ -187,7 +187,7 @@ class Searcher:
         return replace(required, notices=query.notices + results.notices).sorted_by(query.sort)
 
     def where(self, content: str, query: Query, on_progress: ProgressCallback | None = None) -> MatchTimeline:
-        """How well the text of a query matches a video over time."""
+        """Measure how well the text of a query matches a video over time."""
         if query.text is None or query.then is not None:
             raise QueryError("a timeline needs one text", field="text")
         if content not in self.snapshot:
@@ -225,7 +225,7 @@ class Searcher:
     # Encoding
 
     def encode_texts(self, texts: Sequence[str]) -> list[EncodedText]:
-        """Text queries, encoded in one batch and looked up among the spoken and on-screen words."""
+        """Encode text queries in one batch and look them up among the spoken and on-screen words."""
         words = [text.strip() for text in texts]
         return self.with_words(words, self.model.encode(words))
 

@@ -40,7 +40,7 @@ def distinct(values: NDArray[np.integer[Any]]) -> Int64:
 
 
 def first_places(values: NDArray[np.integer[Any]]) -> Int64:
-    """Where each value comes first, in order.
+    """Return where each value comes first, in order.
 
     >>> first_places(np.array([3, 1, 3, 2])).tolist()
     [0, 1, 3]

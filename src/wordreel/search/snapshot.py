@@ -164,7 +164,10 @@ class LibrarySnapshot:
         return clips if len(clips) else rows
 
     def moment_places(self, rows: Int64) -> Int64:
-        """Where among some rows the moments are: clips, and whole videos that have no clips."""
+        """Return where among some rows the moments are.
+
+        Moments are clips, and whole videos that have no clips.
+        """
         whole, video = self.columns.clips["whole"][rows], self.video[rows]
         chosen = whole == 0
         for at in np.flatnonzero(~chosen).tolist():
@@ -172,11 +175,11 @@ class LibrarySnapshot:
         return np.flatnonzero(chosen)
 
     def video_count(self) -> int:
-        """How many videos can be found."""
+        """Return how many videos can be found."""
         return len(self._by_video[2])
 
     def contents(self) -> list[str]:
-        """Every video that can be found, in the order of the columns of `Searcher.scores`."""
+        """Return every video that can be found, in the order of the columns of `Searcher.scores`."""
         return [self.columns.content(number) for number in self._by_video[2].tolist()]
 
     def passing(self, filters: Filters) -> PassingVideos:
@@ -201,12 +204,15 @@ class LibrarySnapshot:
         return matches
 
     def best_items(self, items: Scores) -> Scores:
-        """Scores `[texts, rows]` to `[texts, videos]`, by the best item of each video."""
+        """Reduce scores `[texts, rows]` to `[texts, videos]`, by the best item of each video."""
         order, starts, _ = self._by_video
         return segment_max(items[:, order], starts[:-1])
 
     def best_rows(self, items: Scores) -> Int64:
-        """Scores `[texts, rows]` to rows `[texts, videos]`: the best item of each video, first of equals."""
+        """Reduce scores `[texts, rows]` to rows `[texts, videos]`.
+
+        Take the best item of each video, the first of equals.
+        """
         order, starts, _ = self._by_video
         return np.asarray(order[segment_argmax(items[:, order], starts[:-1])[1]], np.int64)
 

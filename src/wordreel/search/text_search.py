@@ -104,7 +104,7 @@ def _hits(
 
 
 def never_rising(confidences: Float32) -> Float32:
-    """Confidences in the order of a ranking, each at most that of the hit above it.
+    """Make confidences non-increasing in the order of a ranking.
 
     A hit is there because nothing below it fits better, so what is sure of a lower one is not more than this.
 
@@ -150,7 +150,7 @@ class TextSearch:
         return search_scores(self.similarities, k, allowed, correction)
 
     def plain(self, rows: Int64) -> Float32:
-        """Similarity and bonus of some items, without any correction."""
+        """Return similarity and bonus of some items, without any correction."""
         if self.similarities is None:
             similar = self.searcher.snapshot.index.scores(self.vectors, self.weights, rows)[0]
         else:
@@ -278,7 +278,9 @@ class TextSearch:
         return there[some]
 
     def confidences(self, rows: Int64) -> Float32 | None:
-        """How sure each of these items is by itself; None without a query bank that can tell.
+        """Return how sure each of these items is by itself.
+
+        None without a query bank that can tell.
 
         Of a query that the model does not understand, only its words can make anything sure.
         """

@@ -58,7 +58,7 @@ class VideoQuery:
         )
 
     def some(self, rows: list[int]) -> VideoQuery:
-        """Only these clips."""
+        """Select only these clips."""
         return replace(
             self,
             clips=tuple(self.clips[row] for row in rows),
@@ -67,7 +67,7 @@ class VideoQuery:
         )
 
     def at(self, second: float) -> VideoQuery:
-        """Only the clip at a second."""
+        """Select only the clip at a second."""
         end = max(clip.end for clip in self.clips)
         if not 0 <= second <= end:
             raise QueryError(f"{self.name} lasts {end:.1f} seconds; there is no second {second:g} in it")

@@ -136,7 +136,7 @@ class LiveSearcher:
         return state
 
     def changed(self) -> bool:
-        """Whether another process has written to the library since it was opened.
+        """Return whether another process has written to the library since it was opened.
 
         Videos, banks and the choice of a model are in the catalogue, embeddings are not.
         """

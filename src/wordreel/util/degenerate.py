@@ -45,7 +45,7 @@ def track_fault(track: Track, pictures: bool = False, shots: int = 0) -> str:
 
 
 def unusable(vectors: Float32) -> Bool:
-    """`[...]`: which of `vectors [..., dim]` hold a value that is not finite."""
+    """Return which of `vectors [..., dim]` hold a value that is not finite, as `[...]`."""
     return np.asarray(~np.isfinite(vectors).all(axis=-1))
 
 

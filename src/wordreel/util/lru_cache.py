@@ -39,7 +39,7 @@ class LRUCache(Generic[K, V]):
             return self._values[key]
 
     def get_many(self, keys: Iterable[K]) -> dict[K, V | None]:
-        """Each key with its value, None where there is none."""
+        """Return each key with its value, None where there is none."""
         with self._lock:
             values = {key: self._values.get(key) for key in keys}
             for key, value in values.items():

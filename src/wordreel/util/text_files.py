@@ -193,7 +193,7 @@ def address_file(address: str) -> Path:
 
 
 def is_json_address(text: str) -> bool:
-    """Whether a text names a JSON file or an address in one.
+    """Return whether a text names a JSON file or an address in one.
 
     >>> is_json_address("captions.json:dev"), is_json_address("captions.csv")
     (True, False)

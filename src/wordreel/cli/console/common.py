@@ -20,7 +20,7 @@ from wordreel.util.printable import printable_text
 
 
 def default_library() -> Path:
-    """`$WORDREEL_LIBRARY`, or `wordreel/library` in the user's data folder."""
+    """Return `$WORDREEL_LIBRARY`, or `wordreel/library` in the user's data folder."""
     path = os.environ.get("WORDREEL_LIBRARY")
     if path:
         return Path(path)
@@ -112,7 +112,7 @@ def counter(what: str) -> ProgressCallback:
 
 
 def beta_number(text: str | None) -> float | None:
-    """`--beta`: a number, or None for auto or no value."""
+    """Parse `--beta`: a number, or None for auto or no value."""
     if text in (None, "auto"):
         return None
     try:
@@ -154,7 +154,7 @@ def print_json(value: Any) -> None:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as a person reads them off a player.
+    """Format seconds as a person reads them off a player.
 
     >>> clock(75.26), clock(3671)
     ('1:15.3', '1:01:11.0')
@@ -188,7 +188,7 @@ def long_time(seconds: float) -> str:
 
 
 def size_of(count: int) -> str:
-    """Bytes as people read them.
+    """Format bytes as people read them.
 
     >>> size_of(605_247_071), size_of(2_100)
     ('605.2 MB', '2.1 kB')

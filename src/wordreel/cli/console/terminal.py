@@ -14,12 +14,15 @@ BOLD, DIM = "1", "2"
 
 
 def is_terminal() -> bool:
-    """Whether standard output is a terminal that understands escape sequences."""
+    """Return whether standard output is a terminal that understands escape sequences."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def has_colours() -> bool:
-    """Whether to colour what is printed: on terminals, unless NO_COLOR is set (https://no-color.org)."""
+    """Return whether to colour what is printed.
+
+    It is coloured on terminals, unless NO_COLOR is set (https://no-color.org).
+    """
     return is_terminal() and not os.environ.get("NO_COLOR")
 
 

@@ -25,7 +25,9 @@ WIDEST = 100  # columns of a path that others are aligned with
 def print_hits(
     results: Sequence[Hit], every: bool = False, preview: Callable[[Hit], str] | None = None
 ) -> None:
-    """Each hit with its reasons; of several moments of one video the best, and the times of the others.
+    """Print each hit with its reasons.
+
+    Of several moments of one video the best is printed, and the times of the others.
 
     Long shots, behind the best hit, share one line; the best pair of moments may itself be one. With `every`,
     each hit and moment has its own; `preview` gives what is printed below a hit.
@@ -47,12 +49,12 @@ def print_hits(
 
 
 def is_long_shot(hit: Hit) -> bool:
-    """Whether the percentage that is printed for it is below `LONG_SHOT`."""
+    """Return whether the percentage that is printed for a hit is below `LONG_SHOT`."""
     return hit.confidence is not None and int(percent(hit.confidence)[:-1]) < LONG_SHOT
 
 
 def long_shots(hits: Sequence[Hit]) -> str:
-    """Hits that are hardly worth a look, in one line."""
+    """Name the hits that are hardly worth a look, in one line."""
     each = "each " if len(hits) > 1 else ""
     names = ", ".join(printable(hit.path.name) for hit in hits[:MAX_NAMES])
     more = ", …" if len(hits) > MAX_NAMES else ""
@@ -122,7 +124,7 @@ def reasons(hit: Hit | CaptionMatch) -> str:
 
 
 def print_comparison(results: Results[Hit]) -> None:
-    """Plain ranking against the normalised one: each normalised hit with its change of rank."""
+    """Print the normalised ranking with the change of rank of each hit against the plain one."""
     typer.echo(f"none → {results.norm}")
     ranked = results.rank_changes()
     for (hit, before), text in zip(ranked, lines([hit for hit, _ in ranked]), strict=True):

@@ -52,7 +52,7 @@ def where(
 
 
 def strip(scores: tuple[float, ...]) -> str:
-    """Scores in [0, 1] as bars, at most `WIDTH` of them; each shows the best of its part.
+    """Draw scores in [0, 1] as bars, at most `WIDTH` of them; each shows the best of its part.
 
     >>> strip((0.0, 0.5, 1.0))
     ' ▄█'
@@ -145,7 +145,7 @@ def cut(
 
 
 def seconds_of(text: str) -> float:
-    """Seconds as people write them.
+    """Format seconds as people write them.
 
     >>> seconds_of("65"), seconds_of("1:05.5"), seconds_of("1:00:00")
     (65.0, 65.5, 3600.0)

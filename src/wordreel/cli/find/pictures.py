@@ -49,7 +49,7 @@ def picture_protocol(known: Mapping[str, str]) -> str:
 
 
 def strip_of(hit: Hit) -> Image:
-    """Frames over the moment of a hit, side by side."""
+    """Draw frames over the moment of a hit, side by side."""
     from wordreel.media import frames
 
     length = max(0.0, hit.end - hit.start)
@@ -60,7 +60,7 @@ def strip_of(hit: Hit) -> Image:
 
 
 def side_by_side(images: list[Image]) -> Image:
-    """Pictures in a row, with a gap between them."""
+    """Draw pictures in a row, with a gap between them."""
     height = max(len(image) for image in images)
     padded = [np.pad(image, ((0, height - len(image)), (0, GAP), (0, 0))) for image in images]
     return np.concatenate(padded, axis=1)[:, :-GAP]

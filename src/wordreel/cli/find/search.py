@@ -163,7 +163,10 @@ def _play(hit: Hit) -> None:
 
 
 def as_plain(results: Results[Hit]) -> Any:
-    """Results as JSON values: a list of hits; with `--compare` two lists and the normalisation."""
+    """Convert results to JSON values.
+
+    These are a list of hits; with `--compare` two lists and the normalisation.
+    """
     if results.plain is None:
         return results.to_dicts()
     plain = replace(results, hits=results.plain)
@@ -224,7 +227,7 @@ def ask(search: Callable[[str], None], play: Callable[[int], None]) -> None:
 
 
 def history_file() -> Path | None:
-    """Where queries are kept; None if they are not."""
+    """Return the file where queries are kept; None if they are not."""
     if os.environ.get("WORDREEL_HISTORY", "").lower() in ("off", "0", "no"):
         return None
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"

@@ -90,7 +90,7 @@ def draw(path: Path, counts: Mapping[str, NDArray[Any]], k: int, items: str = "i
 
 
 def formatted(value: float) -> str:
-    """Whole numbers as they are, others to three digits.
+    """Format whole numbers as they are, others to three digits.
 
     >>> formatted(10), formatted(0.25)
     ('10', '0.250')

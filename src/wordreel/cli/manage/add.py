@@ -95,7 +95,7 @@ def run(library: Library, paths: Sequence[Path], as_json: bool = False, **option
 
 
 def describe(now: Progress) -> Shown:
-    """Files by their bytes, clips by their number."""
+    """Describe files by their bytes, clips by their number."""
     from wordreel.ingest.add_report import AddProgress
 
     if isinstance(now, AddProgress):
@@ -105,7 +105,7 @@ def describe(now: Progress) -> Shown:
 
 
 def files_note(now: AddProgress) -> str:
-    """Files done; from the first one on, the rate and the time left."""
+    """Say how many files are done; from the first one on, also the rate and the time left."""
     parts = [f"{now.done}/{now.total} files"]
     if now.done:
         parts.append(f"{now.files_per_minute:.0f}/min")

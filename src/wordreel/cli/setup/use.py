@@ -128,7 +128,7 @@ def use_with_progress(
 
 
 def describe(now: Progress) -> Shown:
-    """Frames as `add` shows them, downloads by their size."""
+    """Describe frames as `add` shows them, downloads by their size."""
     from wordreel.cli.manage.add import files_note
     from wordreel.ingest.add_report import AddProgress
 

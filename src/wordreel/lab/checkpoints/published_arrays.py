@@ -74,7 +74,7 @@ class PublishedArrays:
         }
 
     def units(self, here: str, there: Sequence[str]) -> dict[str, Tensor]:
-        """Gated embedding units of one size, as one."""
+        """Join gated embedding units of one size into one."""
         return {
             f"{here}.fc.weight": torch.cat([self.take(f"{at}.fc.weight") for at in there]),
             f"{here}.fc.bias": torch.cat([self.take(f"{at}.fc.bias") for at in there]),

@@ -62,7 +62,7 @@ def load_published(path: Path, config: VideoTextConfig | None = None) -> VideoTe
 
 
 def module_from(name: str, arrays: Arrays, config: VideoTextConfig | None = None) -> VideoTextModel:
-    """`load_published` for arrays that are already read."""
+    """Build the model of `load_published` from arrays that are already read."""
     arrays = unwrapped(arrays)
     config = config or infer_video_text(name, arrays)
     if isinstance(config, TS2NetConfig):
@@ -295,7 +295,7 @@ def shifted_blocks(names: Iterable[str]) -> set[int]:
 
 
 def published_names(state: Mapping[str, Value], shifted: Iterable[int]) -> dict[str, Value]:
-    """Our names to the published ones; `shifted` are the numbers of the blocks that shift."""
+    """Map our names to the published ones; `shifted` are the numbers of the blocks that shift."""
     blocks = set(shifted)
     return {_published(key, blocks): value for key, value in state.items()}
 

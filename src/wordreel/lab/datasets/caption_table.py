@@ -22,7 +22,7 @@ SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".ndjson": ""}
 
 
 def is_caption_table(path: Path) -> bool:
-    """Whether a file's suffix is that of a caption table.
+    """Return whether a file's suffix is that of a caption table.
 
     >>> is_caption_table(Path("captions.tsv")), is_caption_table(Path("captions.txt"))
     (True, False)

@@ -44,7 +44,7 @@ def read_captions_at(address: str, split: str | None = None) -> Split:
 
 
 def parse_captions(content: object, where: str) -> CaptionsById:
-    """Captions by id from a JSON object: id → caption or list of captions."""
+    """Parse captions by id from a JSON object: id → caption or list of captions."""
     if not isinstance(content, dict) or not content or not _maps_to_texts(content):
         keys = f"; it has {', '.join(map(str, list(content)[:8]))}" if isinstance(content, dict) else ""
         raise DatasetError(
@@ -81,7 +81,7 @@ def read_ids(address: str) -> list[str]:
 
 
 def is_captioned(folder: Path) -> bool:
-    """Whether a folder has a `captions.json`."""
+    """Return whether a folder has a `captions.json`."""
     return (folder / CAPTIONS).is_file()
 
 

@@ -85,7 +85,10 @@ def parse(name: str, text: str) -> EvaluationProtocol:
 
 
 def deviations(protocol: EvaluationProtocol, split: Split) -> tuple[str, ...]:
-    """How a split differs from what the protocol was published on; reported beside every figure."""
+    """Say how a split differs from what the protocol was published on.
+
+    This is reported beside every figure.
+    """
     captions = sum(len(item.captions) for item in split.items)
     counts = (("items", len(split.items), protocol.items), ("captions", captions, protocol.captions))
     return tuple(

@@ -154,7 +154,7 @@ def require_list(value: object, where: object, what: str) -> list[Any]:
 
 
 def require_field(entry: object, key: str, where: object) -> Any:
-    """One field of a JSON object."""
+    """Return one field of a JSON object."""
     if not isinstance(entry, dict) or key not in entry:
         have = ", ".join(map(repr, list(entry)[:8])) if isinstance(entry, dict) else type(entry).__name__
         raise DatasetError(f"{where}: no field {key!r}; there is {have}")

@@ -23,7 +23,7 @@ class Caption:
     words: Float32 | None = field(default=None, compare=False, repr=False)
 
     def word_times(self, count: int) -> Float32:
-        """`[count, 2]` seconds: the words' own, else the span shared out evenly, else NaN."""
+        """Return `[count, 2]` seconds: the words' own, else the span shared out evenly, else NaN."""
         if self.words is not None and len(self.words) == count:
             return self.words
         if self.start is None or self.end is None:

@@ -62,7 +62,7 @@ def embedding_metrics(
     method: Method | None = None,
     bank: NDArray[Any] | None = None,
 ) -> InstanceMetrics:
-    """Image-to-image retrieval metrics of embeddings, by cosine.
+    """Compute image-to-image retrieval metrics of embeddings, by cosine.
 
     Args:
         embeddings: `[items, dim]`, of any length.
@@ -147,7 +147,10 @@ def _unit(embeddings: NDArray[Any], what: str) -> NDArray[Any]:
 def item_ranks(
     rows_of: Callable[[slice], NDArray[Any]], items: int, labels: Sequence[Any] | NDArray[Any]
 ) -> InstanceRanks:
-    """Each item's ranks; `rows_of(span)` gives similarities `[span, items]`, whose diagonal is ignored."""
+    """Rank each item's matches.
+
+    `rows_of(span)` gives similarities `[span, items]`, whose diagonal is ignored.
+    """
     named = np.asarray(labels)
     if named.shape != (items,):
         raise EvaluationError(f"{items} items need as many labels, not {named.shape}")

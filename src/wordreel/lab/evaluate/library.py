@@ -33,7 +33,7 @@ class ScoredCaptions:
     experts: dict[str, tuple[bool, ...]]  # which videos each expert has features of
 
     def part(self, fold: Fold) -> ScoredCaptions:
-        """One fold as a test set of its own."""
+        """Return one fold as a test set of its own."""
         return replace(
             self,
             similarities=self.similarities[fold.rows, fold.columns],
@@ -80,7 +80,10 @@ def similarities(
     out: Array | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> Array:
-    """`[texts, contents]`: what `search` ranks these videos by; filled into `out` where there is one."""
+    """Compute the similarities `[texts, contents]` by which `search` ranks these videos.
+
+    The result is filled into `out` where there is one.
+    """
     column = {content: number for number, content in enumerate(searcher.snapshot.contents())}
     chosen = np.array([column[content] for content in contents])
     if out is None:

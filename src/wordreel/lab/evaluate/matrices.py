@@ -60,7 +60,10 @@ def read_captioned(
 
 
 def read_counts(text: str) -> Array:
-    """Captions per video: a file of numbers, as an array file or as text (JSON, or separated by blanks)."""
+    """Read captions per video from a file of numbers.
+
+    It is an array file or text (JSON, or separated by blanks).
+    """
     path = Path(text)
     try:
         head = _head(path)

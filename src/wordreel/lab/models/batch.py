@@ -58,7 +58,9 @@ VideoFeatures = Mapping[str, ExpertFeatures]
 
 
 def similarity(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Tensor:
-    """s(q, v) = Σₘ wₘ aₘ ⟨qₘ, vₘ⟩ / Σₘ wₘ aₘ as `[q, v]`: one matrix product divided by another.
+    """Compute s(q, v) = Σₘ wₘ aₘ ⟨qₘ, vₘ⟩ / Σₘ wₘ aₘ as `[q, v]`.
+
+    This is one matrix product divided by another.
 
     The same numbers as `wordreel.models.similarity.mixture`. `a` is the video's alone, so a video's
     availability can change only its own column; where nothing is both wanted and available, s is 0.
@@ -72,14 +74,14 @@ def similarity(queries: QueryEmbeddings, videos: VideoEmbeddings) -> Tensor:
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """`[b, n, d]` to `[b, d]`, 0 where nothing is real."""
+    """Average `[b, n, d]` to `[b, d]`, 0 where nothing is real."""
     real = mask[:, :, None]
     total = torch.where(real, values, 0).sum(dim=1)
     return total / real.sum(dim=1).clamp(min=1).to(values.dtype)
 
 
 def masked_max(values: Tensor, mask: Tensor) -> Tensor:
-    """`[b, n, d]` to `[b, d]`, 0 where nothing is real."""
+    """Reduce `[b, n, d]` to the maximum `[b, d]`, 0 where nothing is real."""
     real = mask[:, :, None]
     top = torch.where(real, values, -torch.inf).amax(dim=1)
     return torch.where(mask.any(dim=1)[:, None], top, 0)
@@ -104,11 +106,14 @@ class JointEmbedding(nn.Module, ABC):
 
     @abstractmethod
     def embed_videos(self, video: VideoFeatures) -> VideoEmbeddings:
-        """Features by expert name to `[b, rows, dim]`; an expert that is not in the mapping is missing."""
+        """Embed features by expert name as `[b, rows, dim]`.
+
+        An expert that is not in the mapping is missing.
+        """
 
     @abstractmethod
     def embed_queries(self, text: TokenBatch) -> QueryEmbeddings:
-        """Captions to `[q, rows, dim]` and weights `[q, rows]`."""
+        """Embed captions as `[q, rows, dim]` with weights `[q, rows]`."""
 
     def forward(self, video: VideoFeatures, text: TokenBatch) -> tuple[VideoEmbeddings, QueryEmbeddings]:
         return self.embed_videos(video), self.embed_queries(text)

@@ -110,7 +110,7 @@ def load_module(folder: Path) -> tuple[JointEmbedding, dict[str, Any]]:
 
 
 def load_video_text(folder: Path) -> tuple[VideoTextModel, dict[str, Any]]:
-    """`load_module` of a model that reads frames."""
+    """Call `load_module` for a model that reads frames."""
     facts = read_facts(folder)
     return _load(folder, facts, lambda: build(video_text.from_json(facts["config"]))), facts
 
@@ -159,7 +159,7 @@ class TrainedModel(CheckpointModel):
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
     def embed(self, tracks: Mapping[str, Track], clips: Sequence[Clip]) -> tuple[Float32, Bool]:
-        """Each clip from the rows that share time with it."""
+        """Embed each clip from the rows that share time with it."""
         config = self._module.config
         vectors = np.zeros((len(clips), len(self.experts), self.dim), np.float32)
         available = np.zeros(vectors.shape[:2], bool)

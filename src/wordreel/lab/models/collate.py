@@ -51,7 +51,7 @@ def with_line_vectors(expert: str, track: Track, tower: TextTower) -> Track:
 
 
 def choose_rows(count: int, most: int, chance: np.random.Generator | None = None) -> NDArray[np.intp]:
-    """Which of `count` rows are kept when only `most` fit, in order.
+    """Return which of `count` rows are kept when only `most` fit, in order.
 
     At random with a generator (training); without, always the same ones for a count, spread over all of them.
     """

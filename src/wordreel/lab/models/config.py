@@ -199,7 +199,7 @@ KINDS: dict[str, type[ModelConfig]] = {
 
 
 def to_json(config: ModelConfig) -> dict[str, Any]:
-    """Plain values that `from_json` makes the same configuration of."""
+    """Return plain values that `from_json` makes the same configuration of."""
     return dataclasses.asdict(config)
 
 

@@ -54,7 +54,10 @@ class VideoTokens(NamedTuple):
         present: Tensor,
         training: bool,
     ) -> VideoTokens:
-        """`rows` are the projected rows by expert (None: aggregates only), `aggregates [b, experts, d]`."""
+        """Assemble the tokens of videos.
+
+        `rows` are the projected rows by expert (None: aggregates only), `aggregates [b, experts, d]`.
+        """
         batch, _, dim = aggregates.shape
         device = aggregates.device
         one = torch.zeros(batch, 1, dtype=torch.long, device=device)
@@ -93,7 +96,9 @@ class VideoTokens(NamedTuple):
 
 
 def time_positions(features: ExpertFeatures, positions: int, timed: bool = True) -> Tensor:
-    """`[b, n]`: row 2 + ⌊t⌋ of the table of times, its last row at most; 1 for unknown times and padding.
+    """Return the rows `[b, n]` of the table of times: 2 + ⌊t⌋, its last row at most.
+
+    It is 1 for unknown times and padding.
 
     >>> rows, mask = torch.zeros(1, 3, 1), torch.tensor([[True, True, False]])
     >>> time_positions(ExpertFeatures(rows, mask, torch.tensor([[7.4, torch.nan, 0.5]])), 32)

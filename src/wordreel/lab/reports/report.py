@@ -39,7 +39,7 @@ class EvaluationReport:
         return page(self.facts, self.runs)
 
     def write(self, prefix: Path) -> list[Path]:
-        """PREFIX.json, .md, .tex, .html and .ranks.npz."""
+        """Write PREFIX.json, .md, .tex, .html and .ranks.npz."""
         return report_files.write(prefix, self.facts, self.runs, self.queries, self.page())
 
 

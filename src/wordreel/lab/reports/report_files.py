@@ -54,21 +54,21 @@ class SavedResult:
 def queries_of(
     owner: Int64, texts: Sequence[str] = (), videos: Sequence[str] = (), columns: int = 0
 ) -> QueryKeys:
-    """Keys for texts and columns; numbers stand in where a matrix has no names."""
+    """Return keys for texts and columns; numbers stand in where a matrix has no names."""
     keys = [text_key(text) for text in texts] if texts else range(len(owner))
     names = tuple(videos) or tuple(str(number) for number in range(columns))
     return QueryKeys(owner, np.fromiter(keys, np.uint32, len(owner)), names)
 
 
 def digests(queries: QueryKeys) -> dict[str, str]:
-    """Hashes of the queries and of the gallery."""
+    """Return hashes of the queries and of the gallery."""
     asking = hashlib.sha256(queries.owner.astype("<i8").tobytes() + queries.keys.astype("<u4").tobytes())
     gallery = hashlib.sha256("\n".join(queries.videos).encode("utf-8", "surrogatepass"))
     return {"queries_sha256": asking.hexdigest(), "gallery_sha256": gallery.hexdigest()}
 
 
 def text_key(text: str) -> int:
-    """32 bits of the text's SHA-256: tells texts apart without giving them away.
+    """Return 32 bits of the text's SHA-256, to tell texts apart without giving them away.
 
     >>> text_key("a dog") == text_key("a dog"), text_key("a dog") == text_key("a cat")
     (True, False)
@@ -77,7 +77,7 @@ def text_key(text: str) -> int:
 
 
 def input_of(what: str, path: Path, name: str | None = None) -> dict[str, str]:
-    """One input as the facts list it, by its base name."""
+    """Describe one input as the facts list it, by its base name."""
     return {"what": what, "name": Path(name or path).name, "sha256": file_sha256(path)}
 
 
@@ -90,7 +90,7 @@ def facts_of(
     breakdown: Mapping[str, Sequence[QueryGroup]] | None = None,
     seeds: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Everything about a result but the ranks."""
+    """Return everything about a result but the ranks."""
     return {
         "format": FORMAT,
         "title": title,
@@ -131,7 +131,7 @@ def write(
 
 
 def write_tables(prefix: Path, facts: Mapping[str, Any]) -> list[Path]:
-    """PREFIX.json with the facts, and their table as .md and .tex."""
+    """Write PREFIX.json with the facts, and their table as .md and .tex."""
     rows = rows_of(facts["runs"])
     texts = {
         ".json": json.dumps(facts, indent=2, ensure_ascii=False) + "\n",
@@ -194,7 +194,7 @@ def beside(prefix: Path, ending: str) -> Path:
 
 
 def read_results(folder: Path) -> dict[str, dict[str, Any]]:
-    """Every result of a folder by its name, in order of names; other JSON files are passed over."""
+    """Read every result of a folder by its name, in order of names; pass over other JSON files."""
     if not folder.is_dir():
         raise EvaluationError(
             f"there is no folder {folder}", NextStep("write a result", f"evaluate … --out {folder}/NAME")
@@ -215,7 +215,7 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def tables(folder: Path) -> str:
-    """Metrics of all results, then the command and inputs of each, as Markdown."""
+    """Format metrics of all results, then the command and inputs of each, as Markdown."""
     results = read_results(folder)
     metrics = [["result", "model", *HEADER]]
     sources = [["result", "what", "command", "inputs (sha256)"]]

@@ -47,7 +47,7 @@ def entry_of(run: EvaluationRun) -> dict[str, Any]:
 
 
 def spread_of(seeds: Sequence[Sequence[EvaluationRun]]) -> list[dict[str, Any]]:
-    """Entries of the same runs with several seeds: means, and beside them `deviation`.
+    """Merge entries of the same runs with several seeds: means, and beside them `deviation`.
 
     Hubness is left out, since that of an average is not the average.
     """
@@ -72,7 +72,7 @@ def rows_of(entries: Sequence[Mapping[str, Any]]) -> Rows:
 
 
 def direction_title(entry: Mapping[str, Any]) -> str:
-    """Who asks for what, of an entry; results of earlier versions are of videos.
+    """Say who asks for what, of an entry; results of earlier versions are of videos.
 
     >>> direction_title({"direction": "v2t", "protocol": "ce", "modality": "image"})
     'image → text (ce)'
@@ -128,7 +128,7 @@ def _group(name: str, run: EvaluationRun, chosen: Bool) -> list[QueryGroup]:
 
 
 def plain_text(rows: Rows) -> str:
-    """Columns in line, words to the left and numbers to the right.
+    """Align columns, words to the left and numbers to the right.
 
     >>> print(plain_text([["way", "R@1"], ["t2v", "5.0"]]), end="")
     way  R@1
@@ -179,7 +179,7 @@ def latex(rows: Rows, comment: str = "") -> str:
 
 
 def numeric_columns(rows: Rows) -> list[bool]:
-    """Which columns hold numbers below their name."""
+    """Return which columns hold numbers below their name."""
     return [all(map(_numeric, column[1:])) for column in zip(*rows, strict=True)]
 
 

@@ -28,7 +28,7 @@ class ValidationMetrics:
     v2t: RetrievalMetrics
 
     def row(self) -> dict[str, float]:
-        """Flat figures for a log."""
+        """Return flat figures for a log."""
         ways = {"t2v": asdict(self.t2v), "v2t": asdict(self.v2t)}
         return {
             f"{way}_{k}": v for way, figures in ways.items() for k, v in figures.items() if k != "queries"

@@ -178,5 +178,8 @@ class TrainingPrecision:
         return torch.autocast(self.device, dtype=DTYPES[self.name])
 
     def grad_scaler(self) -> torch.amp.GradScaler:
-        """Scales float16 gradients so that they do not underflow; disabled for other precisions."""
+        """Return a scaler that keeps float16 gradients from underflowing.
+
+        It is disabled for other precisions.
+        """
         return torch.amp.GradScaler(self.device, enabled=self.name == "float16")

@@ -33,7 +33,7 @@ class Teacher:
     plain: bool = False  # the sum over experts, not the mean over available ones
 
     def similarities(self, videos: Tensor, captions: Tensor) -> Tensor:
-        """`[captions, videos]` of those with these numbers."""
+        """Return similarities `[captions, videos]` of those with these numbers."""
         query_embeddings = QueryEmbeddings(self.queries.vectors[captions], self.queries.weights[captions])
         video_embeddings = VideoEmbeddings(self.videos.vectors[videos], self.videos.available[videos])
         if self.plain:
@@ -59,7 +59,7 @@ class Teachers:
         return torch.stack([teacher.similarities(videos, captions) for teacher in self.each])
 
     def select_captions(self, mask: Bool) -> Teachers:
-        """Only some of the captions, `mask [captions]`."""
+        """Select only some of the captions, `mask [captions]`."""
         some = torch.from_numpy(np.flatnonzero(mask))
         chosen = (QueryEmbeddings(*(x[some] for x in teacher.queries)) for teacher in self.each)
         pairs = zip(self.each, chosen, strict=True)

@@ -68,7 +68,7 @@ def write_adapter(path: Path, weight: Float32, bias: Float32, card: Mapping[str,
 
 
 def is_adapter(path: Path) -> bool:
-    """Whether a weight file holds an adapter."""
+    """Return whether a weight file holds an adapter."""
     try:
         about, arrays = map_safetensors(path)
     except (OSError, ValueError):

@@ -118,7 +118,7 @@ def read_ranges(path: Path) -> tuple[dict[str, Range], Float32]:
 
 
 def golden_pictures() -> Float32:
-    """Two pictures made by a formula `[2, 3, 224, 224]`, to recognise the network by."""
+    """Return two pictures made by a formula `[2, 3, 224, 224]`, to recognise the network by."""
     y, x = np.mgrid[:SIZE, :SIZE] / SIZE
     soft = np.stack([np.sin(7 * x + 2), np.cos(5 * y), np.sin(9 * x * y)])
     grid = np.where((x * 8 % 1 < 0.5) ^ (y * 8 % 1 < 0.5), 1.5, -1.5) + 0 * soft

@@ -80,7 +80,7 @@ class Graph:
         pad: int | Sequence[int] | str = 0,
         groups: int = 1,
     ) -> str:
-        """Convolution in any number of dimensions, `weight [out, in / groups, *kernel]`.
+        """Add a convolution in any number of dimensions, `weight [out, in / groups, *kernel]`.
 
         `pad` is one number, one number per dimension, begin-and-end numbers (twice as many), or "SAME"
         for TensorFlow's rule (padding depends on the input size, the odd pixel goes at the end).
@@ -107,7 +107,7 @@ class Graph:
         pad: int | Sequence[int] | str = 0,
         **attributes: Any,
     ) -> str:
-        """`kind` is "MaxPool" or "AveragePool"; padding as in `conv`."""
+        """Add a pooling: `kind` is "MaxPool" or "AveragePool"; padding as in `conv`."""
         return self.op(
             kind,
             x,
@@ -118,7 +118,7 @@ class Graph:
         )
 
     def linear(self, x: str, weight: Array, bias: Array | None = None) -> str:
-        """`x @ weight.T + bias` over the last dimension, `weight [out, in]` as PyTorch stores it."""
+        """Add `x @ weight.T + bias` over the last dimension, `weight [out, in]` as PyTorch stores it."""
         y = self.op("MatMul", x, self.constant(weight.T.astype(np.float32)))
         return y if bias is None else self.op("Add", y, self.constant(bias.astype(np.float32)))
 
@@ -148,7 +148,9 @@ class Graph:
 
 
 def quantised(matrix: Array, levels: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Rows as whole numbers from −levels to levels, and the step of each row, `[rows, 1]`.
+    """Quantise rows to whole numbers from −levels to levels.
+
+    Also return the step of each row, `[rows, 1]`.
 
     >>> rounded, steps = quantised(np.array([[0.5, -1.0], [0.0, 0.0]]), 64)
     >>> (rounded * steps).tolist()

@@ -66,7 +66,10 @@ def build(layers: Mapping[str, Mapping[str, Array]]) -> Any:
 
 
 def head(layers: Mapping[str, Mapping[str, Array]]) -> dict[str, Array]:
-    """conv8, two convolutions over 8 rows: `<what>.weight [8, 1024, classes]` and `<what>.bias [classes]`."""
+    """Return the arrays of conv8, two convolutions over 8 rows.
+
+    They are `<what>.weight [8, 1024, classes]` and `<what>.bias [classes]`.
+    """
     arrays = {}
     for what, name in (("objects", "conv8"), ("places", "conv8_2")):
         arrays[f"{what}.weight"] = np.ascontiguousarray(layers[name]["weights"][:, 0], np.float32)

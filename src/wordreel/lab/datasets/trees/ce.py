@@ -155,7 +155,7 @@ def open_ce(folder: Path, dataset: str | None = None) -> PickledTree:
 
 
 def is_pickled_tree(root: Path) -> bool:
-    """Whether a folder holds CE's `aggregated_…` folders."""
+    """Return whether a folder holds CE's `aggregated_…` folders."""
     return any(path.is_dir() for path in root.glob("aggregated_*"))
 
 

@@ -79,7 +79,7 @@ class MMTTree(Tree):
         return (*missing, *self._lists.missing)
 
     def ids(self, expert: str) -> Sequence[str]:
-        """Every video: each has a file, in which the expert may be absent."""
+        """Return every video: each has a file, in which the expert may be absent."""
         return self._items
 
     def read(self, expert: str, item: str) -> Track | Absent:
@@ -165,7 +165,7 @@ def open_mmt(folder: Path, dataset: str | None = None) -> MMTTree:
 
 
 def is_mmt_tree(root: Path) -> bool:
-    """Whether a folder holds MMT's HDF5 files."""
+    """Return whether a folder holds MMT's HDF5 files."""
     return next(root.glob("?/?/?/*.h5"), None) is not None
 
 

@@ -35,7 +35,7 @@ DATASETS_WITH_SUFFIXES = ("didemo",)  # their lists name files ("1_a.mov") where
 
 
 def find_split_lists(folder: Path) -> dict[str, Path]:
-    """Every split list in a folder, by the name of its split."""
+    """Find every split list in a folder, by the name of its split."""
     lists: dict[str, Path] = {}
     for path in sorted(folder.glob("*.txt")):
         if match := LIST.fullmatch(path.name):
@@ -128,7 +128,7 @@ class SplitLists:
         return ()
 
     def caption_index(self, split: str) -> dict[str, int]:
-        """Item → the index of its one caption that counts in this split; empty where all count."""
+        """Map each item to the index of its one caption that counts in this split; empty where all count."""
         path = self.folder / CAPTION_INDEX_FILES.get(split, "")
         if split not in CAPTION_INDEX_FILES or not path.is_file():
             return {}

@@ -67,7 +67,10 @@ class TeachTextTree(PickledTree):
         return TeacherEmbeddings(video, text)
 
     def caption_mask(self, name: str, item: str) -> Bool | None:
-        """Which captions of an item are fit for training; None if the file does not have the item."""
+        """Return which captions of an item are fit for training.
+
+        None if the file does not have the item.
+        """
         file = self._open(MASKS if name in self._extra_files(MASKS) else "", name)
         if item not in file:
             return None

@@ -48,7 +48,7 @@ def as_track(value: Any, times: Array | None = None) -> Track | Absent:
 
 
 def as_rows(value: Any) -> Array | None:
-    """`[n, dim]` of any number type; None for a lone NaN."""
+    """Convert an array to rows `[n, dim]` of any number type; None for a lone NaN."""
     if isinstance(value, list | tuple):
         return _stacked(list(value))
     if isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.ndim == 0):
@@ -78,7 +78,10 @@ def _array_rows(value: Array) -> Array | None:
 
 
 def as_times(times: Array | None, rows: int) -> Float64:
-    """`[n, 2]` seconds; unknown where a time is missing, NaN, negative or ends before it starts."""
+    """Convert times to `[n, 2]` seconds.
+
+    They are unknown where a time is missing, NaN, negative or ends before it starts.
+    """
     seconds = np.full((rows, 2), UNKNOWN_TIME)
     if times is None or times.dtype.kind not in "fiu" or times.ndim != 2 or times.shape[1] != 2:
         return seconds

@@ -61,7 +61,9 @@ def difference_tokens(
     *,
     released: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Frames and their differences in turn, with positions and types: `[b, 2T − 1, dim]`, and their mask.
+    """Interleave frames and their differences, with positions and types.
+
+    Return `[b, 2T − 1, dim]`, and their mask.
 
     Args:
         frames: `[b, T, dim]`.
@@ -85,7 +87,9 @@ def difference_tokens(
 
 
 def align_tokens(tokens: Tensor, mask: Tensor, weights: Tensor, centres: Tensor) -> Tensor:
-    """`tokens [n, t, dim]`, `mask [n, t]`, `weights` and `centres` `[k, dim]` to unit vectors `[n, dim]`.
+    """Align tokens with centres and return unit vectors `[n, dim]`.
+
+    The arguments are `tokens [n, t, dim]`, `mask [n, t]`, and `weights` and `centres` `[k, dim]`.
 
     One product instead of n × t × k × dim differences: Σ_t a_tk (x_t − E_k) = Σ_t a_tk x_t − (Σ_t a_tk) E_k.
     """
@@ -122,7 +126,7 @@ class Clip2Video(VideoTextModel):
         self.init_head()
 
     def init_head(self) -> None:
-        """Positions, types, blocks and the matrix from CLIP, where its sizes allow it."""
+        """Take positions, types, blocks and the matrix from CLIP, where its sizes allow it."""
         if self.config.backbone.text.width != self.config.backbone.dim:
             return
         with torch.no_grad():
@@ -136,11 +140,11 @@ class Clip2Video(VideoTextModel):
                 self.frame2t_projection.copy_(self.clip.visual.proj[: len(self.frame2t_projection)])
 
     def encode_videos(self, frames: FrameBatch) -> Encoded:
-        """Two unit vectors `[b, dim]`: global, and aligned."""
+        """Return two unit vectors `[b, dim]`: global, and aligned."""
         return self.encode_frames(self.clip.frames(frames.pixels).float(), frames.mask)
 
     def encode_frames(self, frames: Tensor, mask: Tensor) -> Encoded:
-        """`encode_videos` from frame embeddings `[b, frames, dim]`."""
+        """Encode videos from frame embeddings `[b, frames, dim]`, as `encode_videos` does."""
         enhanced = self._enhanced(frames, mask, self.transformerClip)
         some, real = frames[:, ::STRIDE], mask[:, ::STRIDE]
         tokens = torch.cat((frames, self._enhanced(some, real, self.actionClip)), dim=1)
@@ -148,7 +152,7 @@ class Clip2Video(VideoTextModel):
         return mean_pool(enhanced, mask), aligned
 
     def encode_captions(self, captions: CaptionBatch) -> Encoded:
-        """Two unit vectors `[q, dim]`: of the end-of-text token, and aligned."""
+        """Return two unit vectors `[q, dim]`: of the end-of-text token, and aligned."""
         tokens = self.clip.text_tokens(captions.ids).float()
         real = captions.mask.clone()
         real[:, 0] = False

@@ -55,7 +55,7 @@ class Clip4Clip(VideoTextModel):
         self.init_head()
 
     def init_head(self) -> None:
-        """Positions and the first blocks from the text tower, where it has the size of the joint space."""
+        """Take positions and first blocks from the text tower, if it has the size of the joint space."""
         dim, text, head = self.config.backbone.dim, self.config.backbone.text, self.config.head
         if text.width != dim:
             return
@@ -76,7 +76,7 @@ class Clip4Clip(VideoTextModel):
         return self.encode_frames(self.clip.frames(frames.pixels).float(), frames.mask)
 
     def encode_frames(self, frames: Tensor, mask: Tensor) -> Encoded:
-        """`encode_videos` from frame embeddings `[b, frames, dim]`."""
+        """Encode videos from frame embeddings `[b, frames, dim]`, as `encode_videos` does."""
         if self.config.head == "tight":
             return frames, mask
         if self.config.head == "lstm":
@@ -88,7 +88,7 @@ class Clip4Clip(VideoTextModel):
         return (mean_pool(frames, mask),)
 
     def encode_captions(self, captions: CaptionBatch) -> Encoded:
-        """`[q, dim]`, at unit length except for the tight head."""
+        """Encode captions as `[q, dim]`, at unit length except for the tight head."""
         features = self.clip.texts(captions.ids).float()
         return (features if self.config.head == "tight" else normalize(features, dim=-1),)
 
@@ -124,7 +124,7 @@ class CrossEncoder(nn.Module):
         self.pooler = CrossPooler(dim)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """`tokens [pairs, n, dim]` and an additive mask to `[pairs, dim]`."""
+        """Reduce `tokens [pairs, n, dim]` with an additive mask to `[pairs, dim]`."""
         y: Tensor = self.pooler(self.transformer(self.embeddings(tokens), mask))
         return y
 
@@ -157,7 +157,7 @@ class CrossPooler(nn.Module):
 
 
 def additive_mask(real: Tensor, tiles: int = 0) -> Tensor:
-    """`real [b, n]` to what is added to attention scores: `[b, 1, 1, n]`, 0 or −1e6.
+    """Turn `real [b, n]` into what is added to attention scores: `[b, 1, 1, n]`, 0 or −1e6.
 
     With `tiles` heads, `[b, heads, 1, n]` in the order of CLIP2Video's released code and of CLIP4Clip's
     before 26 July 2021: head h of video i gets the mask of video (i · heads + h) mod b.

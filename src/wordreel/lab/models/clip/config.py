@@ -245,7 +245,9 @@ def _check_lengths(config: VideoTextConfig, frames: int) -> None:
 
 
 def searchable(config: VideoTextConfig) -> bool:
-    """Whether search can run the model: a video has an embedding of its own, made of its frames' embeddings.
+    """Return whether search can run the model.
+
+    It can if a video has an embedding of its own, made of its frames' embeddings.
 
     >>> searchable(Clip4ClipConfig(head="lstm")), searchable(TS2NetConfig())
     (True, False)

@@ -30,7 +30,10 @@ Gradient = Literal["full", "diagonal"]
 
 
 def hard_topk(scores: Tensor, k: int) -> Tensor:
-    """`[n, d]` to indicators `[n, k, d]`: one-hot rows by ascending index; of equal scores the first win."""
+    """Turn scores `[n, d]` into indicators `[n, k, d]`.
+
+    They are one-hot rows by ascending index; of equal scores the first win.
+    """
     chosen = scores.argsort(dim=-1, descending=True, stable=True)[:, :k].sort(dim=-1).values
     return torch.nn.functional.one_hot(chosen, scores.shape[-1]).to(scores.dtype)
 

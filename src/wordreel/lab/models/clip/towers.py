@@ -55,7 +55,10 @@ class BatchFirstAttention(nn.Module):
         nn.init.zeros_(self.out_proj.bias)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
-        """`x [b, n, width]`; `mask` is added to the scores `[b, heads, n, n]` and broadcast to them."""
+        """Attend over `x [b, n, width]`.
+
+        `mask` is added to the scores `[b, heads, n, n]` and broadcast to them.
+        """
         b, n, width = x.shape
         qkv = linear(x, self.in_proj_weight, self.in_proj_bias).view(b, n, 3, self.heads, width // self.heads)
         query, key, value = qkv.permute(2, 0, 3, 1, 4)
@@ -115,7 +118,10 @@ class Transformer(nn.Module):
         causal: bool = False,
         shifts: Mapping[int, BlockShift] | None = None,
     ) -> Tensor:
-        """`shifts`: block number → what happens to `[b, n, width]` between its first norm and attention."""
+        """Apply all blocks.
+
+        `shifts`: block number → what happens to `[b, n, width]` between its first norm and attention.
+        """
         saving = self.gradient_checkpointing and self.training and torch.is_grad_enabled()
         for number, block in enumerate(self.resblocks):
             run = partial(checkpoint, block, use_reentrant=False) if saving else block
@@ -123,7 +129,7 @@ class Transformer(nn.Module):
         return x
 
     def init_text(self) -> None:
-        """OpenAI's first weights of a text tower."""
+        """Draw OpenAI's first weights of a text tower."""
         out = self.width**-0.5 * (2 * len(self.resblocks)) ** -0.5
         spreads = {
             "attn.in_proj_weight": self.width**-0.5,
@@ -176,7 +182,9 @@ class ImageTower(nn.Module):
                 self.conv2.weight[:, :, 1] = self.conv1.weight
 
     def forward(self, pixels: Tensor, mask: Tensor | None = None, all_tokens: bool = False) -> Tensor:
-        """`pixels [b, frames, 3, size, size]` to `[b, frames, dim]`, or to `[b, frames, tokens, dim]`.
+        """Embed `pixels [b, frames, 3, size, size]`.
+
+        Return `[b, frames, dim]`, or `[b, frames, tokens, dim]`.
 
         The class token is the first; every token passes the last norm and the projection. `mask [b, frames]`
         tells shifts which frames are real.
@@ -235,24 +243,27 @@ class ClipTowers(nn.Module):
         self.transformer.gradient_checkpointing = on
 
     def frames(self, pixels: Tensor) -> Tensor:
-        """`[b, frames, 3, size, size]` to frame embeddings `[b, frames, dim]`."""
+        """Embed pictures `[b, frames, 3, size, size]` as `[b, frames, dim]`."""
         features: Tensor = self.visual(pixels)
         return features
 
     def frame_tokens(self, pixels: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`[b, frames, 3, size, size]` to `[b, frames, tokens, dim]`, the frame's own embedding first."""
+        """Embed pictures `[b, frames, 3, size, size]` as `[b, frames, tokens, dim]`.
+
+        The frame's own embedding comes first.
+        """
         tokens: Tensor = self.visual(pixels, mask, all_tokens=True)
         return tokens
 
     def text_tokens(self, ids: Tensor) -> Tensor:
-        """`ids [q, n]` to the projected states of all tokens `[q, n, dim]`."""
+        """Turn `ids [q, n]` into the projected states of all tokens `[q, n, dim]`."""
         x = self.token_embedding(ids) + self.positional_embedding[: ids.shape[1]]
         x = self.transformer(x.to(self.text_projection.dtype), causal=True)
         tokens: Tensor = self.ln_final(x) @ self.text_projection
         return tokens
 
     def texts(self, ids: Tensor) -> Tensor:
-        """`ids [q, n]` to caption embeddings `[q, dim]`: the state of the end-of-text token."""
+        """Turn `ids [q, n]` into caption embeddings `[q, dim]`: the state of the end-of-text token."""
         return end_states(self.text_tokens(ids), ids)
 
     def scale(self) -> Tensor:

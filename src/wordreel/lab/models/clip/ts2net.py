@@ -67,7 +67,10 @@ BLOCK = 1 << 26  # numbers in memory at once: captions × videos × frames
 
 
 def frame_weighted_cosines(texts: Tensor, frames: Tensor, mask: Tensor) -> Tensor:
-    """`texts [q, dim]` and `frames [b, f, dim]` of unit length, `mask [b, f]`, to `[q, b]`."""
+    """Compute similarities `[q, b]` from unit vectors.
+
+    The arguments are `texts [q, dim]`, `frames [b, f, dim]` and `mask [b, f]`.
+    """
     rows = max(1, BLOCK // max(1, mask.numel()))
     starts = range(0, len(texts), rows)
     with torch.autocast(texts.device.type, enabled=False):  # as in `frame_pooling.cosines`
@@ -105,7 +108,7 @@ class TS2Net(VideoTextModel):
         self.init_head()
 
     def init_head(self) -> None:
-        """Positions and blocks from the text tower, where it has the size of the joint space."""
+        """Take positions and blocks from the text tower, where it has the size of the joint space."""
         if self.config.backbone.text.width != self.config.backbone.dim:
             return
         with torch.no_grad():

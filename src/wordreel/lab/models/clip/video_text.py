@@ -47,15 +47,15 @@ class VideoTextModel(nn.Module, ABC):
 
     @abstractmethod
     def encode_videos(self, frames: FrameBatch) -> Encoded:
-        """Whatever `logits` needs of each video."""
+        """Return whatever `logits` needs of each video."""
 
     @abstractmethod
     def encode_captions(self, captions: CaptionBatch) -> Encoded:
-        """Whatever `logits` needs of each caption."""
+        """Return whatever `logits` needs of each caption."""
 
     @abstractmethod
     def logits(self, captions: Encoded, videos: Encoded) -> Tensor:
-        """`[q, b]`, multiplied by the logit scale as published."""
+        """Compute `[q, b]`, multiplied by the logit scale as published."""
 
     def training_logits(self, captions: Encoded, videos: Encoded) -> tuple[tuple[float, Tensor], ...]:
         """Return (weight, `[q, b]`): the loss is the weighted sum of these matrices' losses.
@@ -69,7 +69,10 @@ class VideoTextModel(nn.Module, ABC):
         return self.logits(self.encode_captions(captions), self.encode_videos(frames))
 
     def init_new_layers(self) -> None:
-        """N(0, 0.02²) for matrices and tables outside of the towers, and biases of 0, as published."""
+        """Draw the weights outside of the towers, as published.
+
+        These are N(0, 0.02²) for matrices and tables, and 0 for biases.
+        """
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear | nn.Embedding) and not name.startswith("clip."):
                 nn.init.normal_(module.weight, std=SPREAD)
@@ -96,7 +99,10 @@ class VideoTextModel(nn.Module, ABC):
 
 
 def cosines(texts: Tensor, videos: Tensor) -> Tensor:
-    """`[q, b]` of unit vectors, in float32 under autocast too: a logit of 30 has steps of 1/8 in bfloat16."""
+    """Compute the cosines `[q, b]` of unit vectors, in float32 under autocast too.
+
+    A logit of 30 has steps of 1/8 in bfloat16.
+    """
     with torch.autocast(texts.device.type, enabled=False):
         return texts.float() @ videos.float().T
 

@@ -125,7 +125,7 @@ class Steps(nn.Module):
         return x
 
     def each(self, x: Tensor) -> Tensor:
-        """`x [b, k, d]` as k separate calls (only batch norm in training can tell)."""
+        """Compute `x [b, k, d]` as k separate calls (only batch norm in training can tell)."""
         for norm, linear in zip(self.norms, self.linears, strict=True):
             assert isinstance(norm, BatchNorm)  # noqa: S101 - for the type checker
             x = linear(self.activation(norm.each(x)))

@@ -19,7 +19,10 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`x [..., d]`, `mask [...]` bool: rows that count. All rows are normalised, counted or not."""
+        """Normalise all rows of `x [..., d]`, counted or not.
+
+        `mask [...]` bool says which rows count.
+        """
         if not self.training or mask is None:
             flat: Tensor = super().forward(x.reshape(-1, x.shape[-1]))
             return flat.reshape(x.shape)
@@ -69,7 +72,7 @@ class ExpertNorm(BatchNorm):
         self.many = many
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """With `mask [b, m]`, an expert's statistics come from the videos that have it."""
+        """Normalise each expert; with `mask [b, m]`, by statistics of the videos that have it."""
         if not self.training or mask is None:
             return super().forward(x.flatten(1)).reshape(x.shape)
         return self._scaled(x, *self._moments(x, mask[:, :, None]))
@@ -85,5 +88,5 @@ class ExpertNorm(BatchNorm):
 
 
 def wide(x: Tensor) -> Tensor:
-    """Half precision is too coarse for variances."""
+    """Widen half precision, which is too coarse for variances."""
     return x if x.dtype == torch.float64 else x.float()

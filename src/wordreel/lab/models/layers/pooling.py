@@ -39,7 +39,10 @@ class NetVLAD(nn.Module):
         return self.dim * self.clusters_out
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """With a `mask [b, n]` only real rows count; without, every row does, padding too."""
+        """Pool the rows.
+
+        With a `mask [b, n]` only real rows count; without, every row does, padding too.
+        """
         if mask is not None:
             x = torch.where(mask[:, :, None], x, 0)
         shares = self.norm(x @ self.clusters, mask).softmax(dim=-1)[:, :, : self.clusters_out]
@@ -85,7 +88,10 @@ class ExpertPooling(nn.Module):
 
 
 def complete(video: VideoFeatures, experts: Sequence[ExpertConfig]) -> list[ExpertFeatures]:
-    """Features in the experts' order, cut to `max_tokens`; experts that were not given have no real row."""
+    """Return features in the experts' order, cut to `max_tokens`.
+
+    Experts that were not given have no real row.
+    """
     given = [video[expert.name] for expert in experts if expert.name in video]
     if not given:
         names = ", ".join(expert.name for expert in experts)

@@ -124,7 +124,7 @@ class Pooler(nn.Module):
 
 
 def init_weights(module: nn.Module) -> None:
-    """BERT's first weights: N(0, 0.02²), biases 0, norms 1; for `module.apply`."""
+    """Draw BERT's first weights: N(0, 0.02²), biases 0, norms 1; for `module.apply`."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=SPREAD)
     if isinstance(module, nn.Linear) and module.bias is not None:

@@ -25,7 +25,9 @@ class WordVectors:
         return int(self.vectors.shape[1])
 
     def look_up(self, text: str) -> Float32:
-        """`[n, dim]` of the caption's known words, as they are or in lower case; one row of zeros if none is.
+        """Look up the caption's known words `[n, dim]`, as they are or in lower case.
+
+        Return one row of zeros if none is known.
 
         >>> table = WordVectors(["dog", "runs"], np.eye(2, dtype=np.float32))
         >>> table.look_up("The Dog runs.").tolist()

@@ -50,7 +50,7 @@ class CaptionStore:
         return self.batch(captions), middles
 
     def batch(self, captions: Tensor, width: int = 0) -> TokenBatch:
-        """Tokens of these captions, padded to `width`, or to the longest of them."""
+        """Batch tokens of these captions, padded to `width`, or to the longest of them."""
         numbers = captions.to(self.storage_device)
         width = max(1, width or self.fixed or self.stored.most(numbers))
         rows, mask = self.stored.rows(numbers, torch.arange(width, device=numbers.device))
@@ -160,5 +160,5 @@ def states(
 
 
 def is_frozen(text: TextConfig) -> bool:
-    """Whether a network over tokens never changes."""
+    """Return whether a network over tokens never changes."""
     return text.frozen and text.words in ("bert", "gpt", "gpt2", "huggingface")

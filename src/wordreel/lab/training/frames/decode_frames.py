@@ -44,7 +44,7 @@ class FrameSpec:
 
 
 def read_frames(path: Path, spec: FrameSpec, limits: Limits = Limits()) -> Uint8:  # noqa: B008 - frozen
-    """`[n, size, size, 3]` of a video or a picture, at least one frame.
+    """Read `[n, size, size, 3]` of a video or a picture, at least one frame.
 
     Raises:
         MediaError: It is not media, is damaged, or exceeds the limits.

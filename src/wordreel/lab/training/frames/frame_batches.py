@@ -241,7 +241,9 @@ ASPECT = math.log(4 / 3)  # crops are at most this much wider or higher
 
 
 def normalise(frames: Tensor, counts: Tensor, transform: ImageTransform) -> FrameBatch:
-    """`frames [b, n, h, w, 3]` uint8, of which the first `counts [b]` are real, as the towers read them.
+    """Normalise frames as the towers read them.
+
+    `frames [b, n, h, w, 3]` are uint8, of which the first `counts [b]` are real.
 
     Frames that are not there are zeros, as published. A video of no frame is one black one.
     """

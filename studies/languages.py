@@ -26,7 +26,7 @@ from wordreel.lab.reports.tables import markdown
 from wordreel.retrieval.metrics import retrieval_metrics
 from wordreel.retrieval.ranks import ranks_of
 from wordreel.runtime.store import WeightStore
-from wordreel.search.understanding import LANGUAGES
+from wordreel.search.words.understanding import LANGUAGES
 from wordreel.types import Float32
 
 ENGLISH = "en"

@@ -29,8 +29,8 @@ from wordreel.models.similarity import divide
 from wordreel.retrieval.metrics import RetrievalMetrics, retrieval_metrics
 from wordreel.retrieval.ranks import ranks_of
 from wordreel.runtime.store import WeightStore
-from wordreel.search.lexical import lexical_matches
 from wordreel.search.searcher import Searcher
+from wordreel.search.words.lexical import lexical_matches
 from wordreel.types import Bool, Float32, Float64, Int64
 
 GRID = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)

@@ -31,7 +31,7 @@ from torch import Tensor
 from wordreel.models.joint.adapter import BIAS, CARD, FILE, WEIGHT
 from wordreel.models.joint.text_tower import NETWORK, TOKENIZER
 from wordreel.runtime.mapped_arrays import map_safetensors
-from wordreel.search.understanding import WORD
+from wordreel.search.words.understanding import WORD
 from wordreel.types import Float32
 
 RIDGE = 3.0  # λ: a word that occurs a few times stays near zero

@@ -310,7 +310,7 @@ class Library:
                 raise TypeError("give a Query or keyword arguments, not both")
         else:
             query = Query.build(query, **arguments)
-        from wordreel.search.query_terms import resolve_terms
+        from wordreel.search.words.query_terms import resolve_terms
 
         results = self.searcher().search(resolve_terms(self.store, query), on_progress=on_progress)
         self._note_returned(results)
@@ -340,7 +340,7 @@ class Library:
         >>> [Path(results[0].path).name for results in library.search_many(["red", "green", "blue"])]
         ['poppies.mp4', 'meadow.mp4', 'sea.mp4']
         """
-        from wordreel.search.query_terms import resolve_terms
+        from wordreel.search.words.query_terms import resolve_terms
 
         asked = [resolve_terms(self.store, q if isinstance(q, Query) else Query(q)) for q in queries]
         found = self.searcher().search_many(asked)
@@ -375,7 +375,7 @@ class Library:
         >>> library.where(media / "sea.mp4", "blue").duration
         75.0
         """
-        from wordreel.search.query_terms import resolve_terms
+        from wordreel.search.words.query_terms import resolve_terms
 
         file = self.store.required_file(video)
         query = resolve_terms(self.store, Query(text, norm=norm, bank=bank, beta=beta))

@@ -10,8 +10,8 @@ from wordreel.ingest.add import add
 from wordreel.library import Library
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query, VideoMoment
-from wordreel.search.query_terms import split_terms
 from wordreel.search.saved import query_from_json, query_to_json
+from wordreel.search.words.query_terms import split_terms
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from wordreel.catalogue.banks import create_bank
 from wordreel.hubness import METHODS, make_method, mixtures
 from wordreel.hubness.scores import ranking_scores
 from wordreel.index.base import Best, Rest
-from wordreel.search import lexical
 from wordreel.search.query_fields import SEARCHABLE
 from wordreel.search.scoring import PLAIN
 from wordreel.search.text_search import TextSearch
+from wordreel.search.words import lexical
 
 BANK = ["red", "red and green", "blue", "green things", "a red dog", "blue blue", "nothing at all"]
 TEXTS = ["red", "green and blue", "blue dogs", "green", "red green blue"]

@@ -13,10 +13,10 @@ from wordreel.banks.choose_scoring import choose_scoring
 from wordreel.embed.embed_library import embed_library
 from wordreel.embed.embedding_cache import EmbeddingCache
 from wordreel.errors import QueryError
-from wordreel.search import lexical
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query
 from wordreel.search.searcher import Searcher
+from wordreel.search.words import lexical
 
 
 def naive(searcher, store, model, text):

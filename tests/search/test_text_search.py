@@ -12,9 +12,9 @@ from wordreel.index import exact
 from wordreel.index.base import Correction
 from wordreel.search import explain, sample, text_search
 from wordreel.search.filters import Filters
-from wordreel.search.lexical import lexical_matches
 from wordreel.search.query import Query
 from wordreel.search.scoring import PLAIN, FittedNorm, Scoring
+from wordreel.search.words.lexical import lexical_matches
 from wordreel.types import QueryEmbedding
 
 DIM = 384  # so long that the order of a sum's terms shows in its last bits

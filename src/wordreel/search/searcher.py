@@ -22,14 +22,14 @@ from wordreel.models.base import Evidence, Model
 from wordreel.progress import ProgressCallback
 from wordreel.search.explain import with_required
 from wordreel.search.hits import Hit, MatchTimeline, Results
-from wordreel.search.lexical import LexicalMatches, lexical_matches
 from wordreel.search.query import Query, VideoMoment
 from wordreel.search.query_fields import AUTO
 from wordreel.search.scoring import PLAIN, FittedNorm, Scoring
 from wordreel.search.segments import Scores
 from wordreel.search.snapshot import LibrarySnapshot
 from wordreel.search.text_search import search_text
-from wordreel.search.understanding import Understanding, understand
+from wordreel.search.words.lexical import LexicalMatches, lexical_matches
+from wordreel.search.words.understanding import Understanding, understand
 from wordreel.types import QueryEmbedding
 from wordreel.util.lru_cache import LRUCache
 from wordreel.util.server_address import ServerAddress
@@ -192,7 +192,7 @@ class Searcher:
             raise QueryError("a timeline needs one text", field="text")
         if content not in self.snapshot:
             raise QueryError(f"{content} is not a video of this library that can be searched")
-        from wordreel.search.where import match_timeline
+        from wordreel.search.words.where import match_timeline
 
         scoring = self.scoring(query.norm, query.bank, query.beta, on_progress)
         return match_timeline(self, content, query.text, scoring)

@@ -20,10 +20,10 @@ from wordreel.index.cached import BuiltIndex, IndexCache, builder_for
 from wordreel.index.exact import ExactIndex
 from wordreel.models.base import Model
 from wordreel.search.filters import Filters
-from wordreel.search.lexical import TermMatches
-from wordreel.search.passing_videos import PassingVideos
 from wordreel.search.sample import VideoSample, draw_sample
 from wordreel.search.segments import Scores, distinct, segment_argmax, segment_max, take_segments
+from wordreel.search.words.lexical import TermMatches
+from wordreel.search.words.passing_videos import PassingVideos
 from wordreel.types import Bool, Int64
 from wordreel.util.lru_cache import LRUCache
 from wordreel.util.server_address import ServerAddress

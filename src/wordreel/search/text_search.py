@@ -25,10 +25,10 @@ from wordreel.index.base import Best, Correction, IndexResult
 from wordreel.index.exact import ExactIndex, search_scores
 from wordreel.search.explain import explain_items
 from wordreel.search.hits import Hit, Results, hit_of
-from wordreel.search.passing_videos import PassingVideos, allowed_items
 from wordreel.search.query import Query, needs_confidence
 from wordreel.search.scoring import PLAIN, RivalScores, Scoring
 from wordreel.search.segments import Scores, first_places, segment_argmax, take_segments
+from wordreel.search.words.passing_videos import PassingVideos, allowed_items
 from wordreel.types import Bool, Float32, Float64, Int64
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ import numpy as np
 from wordreel.index.base import Best
 from wordreel.search.explain import explain_items
 from wordreel.search.hits import Hit, Results, SequenceHit, hit_of
-from wordreel.search.passing_videos import allowed_items
 from wordreel.search.query import Query, needs_confidence
 from wordreel.search.scoring import Scoring
 from wordreel.search.segments import Scores, segment_argmax, take_segments
 from wordreel.search.snapshot import LibrarySnapshot
 from wordreel.search.text_search import CANDIDATES, TextSearch, never_rising
+from wordreel.search.words.passing_videos import allowed_items
 from wordreel.types import Bool, Float32, Int64
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import numpy as np
 from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.hubness.measures import k_occurrence, measure_hubness, occurrence_edges
 from wordreel.index.topk import topk_ids
-from wordreel.search.lexical import lexical_matches
 from wordreel.search.scoring import PLAIN, FittedNorm
 from wordreel.search.searcher import EncodedText
+from wordreel.search.words.lexical import lexical_matches
 from wordreel.types import Int64, QueryEmbedding
 
 K = 10  # videos that count as found, at most

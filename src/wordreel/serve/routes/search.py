@@ -14,8 +14,8 @@ from wordreel.banks.embedded_bank import EmbeddedBank
 from wordreel.banks.examples import example_queries
 from wordreel.catalogue import banks as bank_store
 from wordreel.search.hits import Hit, Results
-from wordreel.search.query_terms import resolve_terms
 from wordreel.search.saved import SavedSearch, query_to_json
+from wordreel.search.words.query_terms import resolve_terms
 from wordreel.serve.display import JsonObject, hit_objects
 from wordreel.serve.problems import Problem
 from wordreel.serve.routes import Served, client_of, in_pool

@@ -19,7 +19,7 @@ from wordreel.search.hits import CaptionMatch
 from wordreel.search.query import Query as Asked
 from wordreel.search.query import VideoMoment
 from wordreel.search.query_fields import SearchNorm
-from wordreel.search.query_terms import resolve_terms
+from wordreel.search.words.query_terms import resolve_terms
 from wordreel.serve.display import (
     display_name,
     display_path,

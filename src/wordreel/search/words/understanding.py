@@ -101,12 +101,12 @@ def _language(words: list[str], known: int) -> str | None:
 
 @lru_cache
 def _vocabulary(code: str) -> frozenset[str]:
-    data = files("wordreel.search").joinpath("vocabulary", f"{code}.txt.gz").read_bytes()
+    data = files("wordreel.search.words").joinpath("vocabulary", f"{code}.txt.gz").read_bytes()
     return frozenset(gzip.decompress(data).decode().splitlines())
 
 
 @lru_cache
 def _foreign() -> dict[str, frozenset[str]]:
-    others = files("wordreel.search").joinpath("vocabulary", "others.txt").read_text(encoding="utf-8")
+    others = files("wordreel.search.words").joinpath("vocabulary", "others.txt").read_text(encoding="utf-8")
     named = (line.split(": ", 1) for line in others.splitlines())
     return {name: frozenset(words.split()) for name, words in named}

@@ -4,9 +4,9 @@ from datetime import date, datetime
 
 import pytest
 
-from wordreel.search.date_words import find_date
 from wordreel.search.query import Query
-from wordreel.search.query_terms import resolve_terms
+from wordreel.search.words.date_words import find_date
+from wordreel.search.words.query_terms import resolve_terms
 
 FRIDAY = date(2026, 11, 20)
 

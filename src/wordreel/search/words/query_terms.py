@@ -20,10 +20,10 @@ from wordreel.catalogue.files import passing_contents
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import NextStep, QueryError
 from wordreel.people.people_manager import PeopleManager
-from wordreel.search.date_words import QUOTED, find_date
 from wordreel.search.filters import Filters
-from wordreel.search.lexical import STOP_WORDS
 from wordreel.search.query import Query
+from wordreel.search.words.date_words import QUOTED, find_date
+from wordreel.search.words.lexical import STOP_WORDS
 
 TERM = re.compile(r'(?<!\S)(tag|person):(?:"([^"]*)"|(\S+))', re.IGNORECASE)
 SOMEBODY = "a person"  # the words of a query that asks for nothing but people

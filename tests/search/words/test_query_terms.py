@@ -7,9 +7,9 @@ from tests.search.helpers import find
 from wordreel.errors import QueryError
 from wordreel.search.filters import Filters
 from wordreel.search.query import Query
-from wordreel.search.query_terms import QueryWords, resolve_terms, split_words
 from wordreel.search.scoring import PLAIN, Scoring
-from wordreel.search.understanding import understand
+from wordreel.search.words.query_terms import QueryWords, resolve_terms, split_words
+from wordreel.search.words.understanding import understand
 
 
 def always(value):

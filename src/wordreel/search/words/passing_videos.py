@@ -24,7 +24,7 @@ from wordreel.catalogue.files import (
     required_moments,
 )
 from wordreel.search.filters import Filters
-from wordreel.search.lexical import literal_phrase
+from wordreel.search.words.lexical import literal_phrase
 from wordreel.types import Bool, Float64, Int64
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from tests.search.helpers import find
 
 from wordreel.search.query import Query
 from wordreel.search.scoring import FittedNorm, Scoring
-from wordreel.search.where import match_timeline
+from wordreel.search.words.where import match_timeline
 
 
 def sure(scores, rows, rivals):

@@ -28,7 +28,7 @@ import numpy as np
 
 from wordreel.catalogue.store import LibraryStore
 from wordreel.errors import WordreelError
-from wordreel.people.faces import THRESHOLD, centred, face_mean, face_spans, group_faces
+from wordreel.people.face_groups import THRESHOLD, centred, face_mean, face_spans, group_faces
 from wordreel.people.group_people import EXPERT, seen_together
 from wordreel.types import Float32, Int64, Track
 from wordreel.util.atomic import atomic_write

@@ -1,9 +1,9 @@
 """Tracks of faces for tests, as the faces expert would write them."""
 
 import numpy as np
-from tests.people.test_faces import faces_of, unit
+from tests.people.test_face_groups import faces_of, unit
 
-from wordreel.people.faces import face_mean
+from wordreel.people.face_groups import face_mean
 from wordreel.types import Track
 
 LOOKS = unit(faces_of(3, 8, 0.5)[0] + face_mean())  # eight looks at each of three people

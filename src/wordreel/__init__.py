@@ -94,8 +94,8 @@ if TYPE_CHECKING:
     from wordreel.catalogue.annotations import TagCount as TagCount
     from wordreel.catalogue.banks import Bank as Bank
     from wordreel.catalogue.records import Video as Video
-    from wordreel.embed.use import ModelRow as ModelRow
-    from wordreel.embed.use import UseResult as UseResult
+    from wordreel.embed.switch_model import ModelRow as ModelRow
+    from wordreel.embed.switch_model import UseResult as UseResult
     from wordreel.ingest.add_report import AddProgress as AddProgress
     from wordreel.ingest.add_report import AddReport as AddReport
     from wordreel.ingest.watch import WatchEvent as WatchEvent
@@ -133,7 +133,7 @@ _MODULES = {
     "catalogue.annotations": ("Annotation", "AnnotationManager", "TagCount"),
     "catalogue.banks": ("Bank",),
     "catalogue.records": ("Video",),
-    "embed.use": ("ModelRow", "UseResult"),
+    "embed.switch_model": ("ModelRow", "UseResult"),
     "ingest.add_report": ("AddProgress", "AddReport"),
     "ingest.watch": ("WatchEvent",),
     "library": ("Library",),

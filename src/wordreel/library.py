@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wordreel.banks.manager import BankManager
     from wordreel.catalogue.annotations import AnnotationManager
     from wordreel.catalogue.records import Video
-    from wordreel.embed.use import ConfirmDownload, ModelRow, UseResult
+    from wordreel.embed.switch_model import ConfirmDownload, ModelRow, UseResult
     from wordreel.ingest.add import RunPass
     from wordreel.ingest.add_report import AddProgress, AddReport
     from wordreel.ingest.extract import ExtractedFile
@@ -722,7 +722,7 @@ class Library:
         >>> library.models()[0].name
         'joint'
         """
-        from wordreel.embed.use import models
+        from wordreel.embed.switch_model import models
 
         return models(self.store, self.weights)
 
@@ -758,7 +758,7 @@ class Library:
         Traceback (most recent call last):
         wordreel.errors.LibraryError: there is no model 'no such model'...
         """
-        from wordreel.embed.use import use
+        from wordreel.embed.switch_model import use
 
         self._model, used = use(
             self.store,

@@ -158,7 +158,7 @@ VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "man", "sings", "dog", ".
 def test_mmt_answers_searches_with_its_own_similarities(wordreel, tmp_path):
     pytest.importorskip("h5py")
     from wordreel.catalogue.store import LibraryStore
-    from wordreel.embed.use import library_names
+    from wordreel.embed.switch_model import library_names
     from wordreel.lab.models.batch import TokenBatch
     from wordreel.lab.models.collate import clip_rows, collate
 

@@ -26,7 +26,7 @@ from wordreel.banks.search_index import build_index
 from wordreel.catalogue import jobs
 from wordreel.catalogue.connection import NAME
 from wordreel.embed.embed_library import embedding_cache
-from wordreel.embed.use import switch
+from wordreel.embed.switch_model import switch
 from wordreel.index import cached
 from wordreel.ingest.add import add
 from wordreel.lab.datasets.trees.detect import open_tree

@@ -10,7 +10,7 @@ from wordreel.experts import clip, registry, small_eyes
 from wordreel.experts.clip import CARD, PREPROCESS, ClipExpert
 from wordreel.experts.frame_policy import POLICY, middle, stretches
 from wordreel.media import Fence
-from wordreel.media.shots import describe
+from wordreel.media.shot_detection import describe
 from wordreel.media.types import Frames, Sound
 from wordreel.runtime.nets.clip_tower import in_float
 from wordreel.runtime.sessions import Network

@@ -18,7 +18,7 @@ from wordreel.catalogue.lock import writer_lock
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed import embed_library as embedding_module
 from wordreel.embed.embed_library import embed_library, embedding_cache
-from wordreel.embed.use import models, switch
+from wordreel.embed.switch_model import models, switch
 from wordreel.errors import LibraryBusy, LibraryError, WeightsError, WordreelError
 from wordreel.ingest.add import add
 from wordreel.library import Library

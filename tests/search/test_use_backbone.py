@@ -17,7 +17,7 @@ from wordreel.backbones.installed import InstalledBackbone, InstallPlan
 from wordreel.catalogue.lock import writer_lock
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embed_library, embedding_cache
-from wordreel.embed.use import models, use
+from wordreel.embed.switch_model import models, use
 from wordreel.errors import LibraryBusy, LibraryError, QueryError, WeightsMissing
 from wordreel.ingest.add import add
 from wordreel.ingest.add_report import AddProgress

@@ -29,8 +29,8 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 from wordreel.serve.app import build_server
+from wordreel.serve.jobs.job_process import add_report, files_progress
 from wordreel.serve.jobs.queue import JobStopped
-from wordreel.serve.jobs.tasks import add_report, files_progress
 from wordreel.serve.options import Options
 from wordreel.serve.service import Service
 

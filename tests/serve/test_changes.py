@@ -9,7 +9,7 @@ from tests.serve.conftest import Model, opened, running
 
 from wordreel.catalogue.store import LibraryStore
 from wordreel.embed.embed_library import embed_library, embedding_cache
-from wordreel.embed.use import switch
+from wordreel.embed.switch_model import switch
 from wordreel.errors import NextStep, WordreelError
 from wordreel.library import Library
 from wordreel.serve import live

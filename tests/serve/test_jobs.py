@@ -17,8 +17,8 @@ from wordreel.embed.embed_library import embed_library
 from wordreel.errors import WordreelError
 from wordreel.ingest.add import add
 from wordreel.media import Fence
+from wordreel.serve.jobs.job_process import JobProcess
 from wordreel.serve.jobs.queue import JobStopped
-from wordreel.serve.jobs.tasks import JobProcess
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from wordreel.errors import MediaError, NotMedia
 from wordreel.media.formats import OpenFile
 from wordreel.media.types import MediaInfo
 from wordreel.serve.media_files import MediaResponse, media_type_of
-from wordreel.serve.pictures import DiskCache, Thumbnails
+from wordreel.serve.thumbnails import DiskCache, Thumbnails
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from tests.serve.conftest import MARK, Model, running
 
 from wordreel.backbones.installed import NAMED
 from wordreel.catalogue.store import LibraryStore
-from wordreel.embed.use import switch
+from wordreel.embed.switch_model import switch
 from wordreel.ingest.add_report import AddProgress
 from wordreel.progress import Progress
 from wordreel.serve import live
-from wordreel.serve.jobs.tasks import run_job
+from wordreel.serve.jobs.job_process import run_job
 
 
 class Recorder:
@@ -96,7 +96,7 @@ def test_the_job_passes_consent_and_progress_on(download):
             sizes = {"bytes_done": 1.0, "bytes_total": 4, "media_seconds": 1.0, "seconds": 1.0}
             on_progress(Progress("downloading", 1, 2))
             on_progress(AddProgress("adding files", 1, 4, **sizes))
-            from wordreel.embed.use import UseResult
+            from wordreel.embed.switch_model import UseResult
 
             return UseResult(model, "f" * 16, int(confirm_download(None)))
 

@@ -7,8 +7,8 @@ from tests.face_tracks import LOOKS, put_faces
 from tests.serve.conftest import MARK, running
 
 from wordreel.experts.face_detection import DetectedFaces
-from wordreel.people.faces import centred
-from wordreel.serve.pictures import FaceCrops, around, cut_face
+from wordreel.people.face_groups import centred
+from wordreel.serve.thumbnails import FaceCrops, around, cut_face
 
 
 class TwoFaces:

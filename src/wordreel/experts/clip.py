@@ -21,7 +21,7 @@ from wordreel.experts import small_eyes
 from wordreel.experts.base import Card, ExpertEntry, IncrementalExpert, fingerprint, frame_track
 from wordreel.experts.frame_policy import POLICY, middle, stretches
 from wordreel.experts.preprocess import Preprocess
-from wordreel.media.shots import describe
+from wordreel.media.shot_detection import describe
 from wordreel.media.types import FrameNeed, Frames, Sound
 from wordreel.runtime.nets.clip_tower import INPUT, OUTPUT, SIZE, in_float
 from wordreel.runtime.sessions import Network, accelerated, in_batches, picture_batch

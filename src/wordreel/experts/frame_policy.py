@@ -1,8 +1,8 @@
 """Which frames of a video are looked at: by shots and time, not so many a second.
 
-A chunk of a video arrives as candidates, frames at a fixed rate with descriptors of `media.shots`. It is cut
-into stretches: its shots, and of a long one equal parts, the more of them the more the picture changes. The
-middle frame of a stretch stands for all of it.
+A chunk of a video arrives as candidates, frames at a fixed rate with descriptors of `media.shot_detection`.
+It is cut into stretches: its shots, and of a long one equal parts, the more of them the more the picture
+changes. The middle frame of a stretch stands for all of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 
-from wordreel.media.shots import difference, find_shots
+from wordreel.media.shot_detection import difference, find_shots
 from wordreel.types import Float32, Float64
 
 Stretch = tuple[int, int]

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from wordreel.media.fence import audio as audio
     from wordreel.media.fence import frames as frames
     from wordreel.media.fence import probe as probe
-    from wordreel.media.shots import describe as describe
-    from wordreel.media.shots import find_shots as find_shots
-    from wordreel.media.shots import shot_boundaries as shot_boundaries
+    from wordreel.media.shot_detection import describe as describe
+    from wordreel.media.shot_detection import find_shots as find_shots
+    from wordreel.media.shot_detection import shot_boundaries as shot_boundaries
     from wordreel.media.types import AudioNeed as AudioNeed
     from wordreel.media.types import FrameNeed as FrameNeed
     from wordreel.media.types import Frames as Frames
@@ -25,7 +25,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "fence": ("Fence", "audio", "frames", "probe"),
-        "shots": ("describe", "find_shots", "shot_boundaries"),
+        "shot_detection": ("describe", "find_shots", "shot_boundaries"),
         "types": ("AudioNeed", "FrameNeed", "Frames", "Limits", "MediaInfo", "Need", "Sound", "Window"),
     },
 )

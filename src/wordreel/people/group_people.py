@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wordreel.catalogue.store import LibraryStore
-from wordreel.people.faces import FaceSpan, candidate_groups, face_spans, group_faces
+from wordreel.people.face_groups import FaceSpan, candidate_groups, face_spans, group_faces
 from wordreel.progress import Progress, ProgressCallback
 from wordreel.types import Float32, Float64, Int64, Track
 

@@ -31,7 +31,7 @@ from wordreel.serve.routes import (
     media,
     people,
     search,
-    server,
+    status,
     tags,
     videos,
 )
@@ -71,7 +71,7 @@ def build_app(service: Service) -> ASGIApp:
     )
     app.state.service = service
     problems.install(app)
-    for part in (search, videos, media, exports, tags, people, jobs, banks, server):
+    for part in (search, videos, media, exports, tags, people, jobs, banks, status):
         app.include_router(part.router)
     page = PageFiles(packages=[("wordreel.serve", "page")], html=True)
     app.mount("/", GZipMiddleware(page, SMALLEST_GZIP))

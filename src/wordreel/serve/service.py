@@ -24,17 +24,17 @@ from wordreel.media.types import MediaInfo
 from wordreel.models.base import Model
 from wordreel.search.searcher import AnalyseFile
 from wordreel.search.video_query import FileAnalyser
+from wordreel.serve.jobs.job_process import JobProcess
 from wordreel.serve.jobs.queue import JobQueue, JobRunner
-from wordreel.serve.jobs.tasks import JobProcess
 from wordreel.serve.jobs.watched import WatchedFolders
 from wordreel.serve.live import CurrentModel, LiveSearcher
 from wordreel.serve.media_files import VerifiedFiles
 from wordreel.serve.metrics import Metrics
 from wordreel.serve.options import Options
-from wordreel.serve.pictures import DiskCache, FaceCrops, Thumbnails
 from wordreel.serve.problems import Problem, page_message
 from wordreel.serve.query_log import QueryLog
 from wordreel.serve.scratch import JobSignals, make_scratch
+from wordreel.serve.thumbnails import DiskCache, FaceCrops, Thumbnails
 from wordreel.serve.tokens import Sessions
 from wordreel.serve.uploads import Uploads
 from wordreel.types import Track

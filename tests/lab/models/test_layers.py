@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch")
 from tests.lab.models import twins  # noqa: E402
 from torch import nn  # noqa: E402
 
+from wordreel.lab.models.layers.expert_pooling import NetVLAD  # noqa: E402
 from wordreel.lab.models.layers.gating import (  # noqa: E402
     CollaborativeGating,
     ContextGating,
@@ -15,7 +16,6 @@ from wordreel.lab.models.layers.gating import (  # noqa: E402
     GatedPairs,
 )
 from wordreel.lab.models.layers.norm import BatchNorm, ExpertNorm  # noqa: E402
-from wordreel.lab.models.layers.pooling import NetVLAD  # noqa: E402
 from wordreel.lab.models.layers.transformer import SelfAttention, TransformerEncoder  # noqa: E402
 
 torch.set_num_threads(1)  # tiny products: threads only get in each other's way

@@ -19,7 +19,7 @@ from tests.lab.training.toys import toy_data, toy_pairs, toy_recipe, words_of  #
 from wordreel.errors import TrainingError, WeightsError  # noqa: E402
 from wordreel.lab.models.checkpoint import load_module, save  # noqa: E402
 from wordreel.lab.training import recipe as recipes  # noqa: E402
-from wordreel.lab.training import state  # noqa: E402
+from wordreel.lab.training import saved_state  # noqa: E402
 from wordreel.lab.training.init_weights import fine_tune, text_folder  # noqa: E402
 from wordreel.lab.training.loop import pick_device, train  # noqa: E402
 from wordreel.lab.training.open_data import add_teachers  # noqa: E402
@@ -137,13 +137,13 @@ def test_a_full_disk_leaves_the_old_state_whole(tmp_path, monkeypatch):
 
 def rewritten(folder, change):
     """The state of a run with its facts or tensors changed."""
-    path = folder / state.FILE
+    path = folder / saved_state.FILE
     with safe_open(str(path), "pt") as file:
         metadata = file.metadata()
-    facts = json.loads(metadata[state.KEY])
+    facts = json.loads(metadata[saved_state.KEY])
     held = load_file(path)
     change(facts, held)
-    save_file(held, path, {**metadata, state.KEY: json.dumps(facts)})
+    save_file(held, path, {**metadata, saved_state.KEY: json.dumps(facts)})
 
 
 @pytest.mark.parametrize(("change", "message"), [

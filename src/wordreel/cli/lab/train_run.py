@@ -21,7 +21,7 @@ from wordreel.lab.training.open_data import PublishedTree, Sources
 from wordreel.lab.training.pack_file import load_pack, save_pack
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.run_lock import TrainingInterrupted, check_writable
-from wordreel.lab.training.state import FILE
+from wordreel.lab.training.saved_state import FILE
 from wordreel.lab.training.training_data import TrainingData, prepare
 
 LINE_EVERY = 60.0  # seconds between lines within an epoch, where standard error is no terminal

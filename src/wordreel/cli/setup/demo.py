@@ -37,7 +37,7 @@ def demo(
     from wordreel.cli.manage import add
     from wordreel.cli.setup.weights import fetch_all
     from wordreel.demo.collection import build_collection, download_samples
-    from wordreel.embed.use import check_name
+    from wordreel.embed.switch_model import check_name
     from wordreel.library import Library
     from wordreel.runtime.store import WeightStore
 

@@ -15,7 +15,7 @@ from wordreel.progress import Progress
 
 if TYPE_CHECKING:
     from wordreel.backbones.installed import InstallPlan, Precision
-    from wordreel.embed.use import UseResult
+    from wordreel.embed.switch_model import UseResult
     from wordreel.library import Library
     from wordreel.models.laboratory import ConversionOptions
 

@@ -14,8 +14,8 @@ from wordreel.lab.models.batch import (
     VideoFeatures,
     unit,
 )
+from wordreel.lab.models.layers.expert_pooling import ExpertPooling
 from wordreel.lab.models.layers.gating import CollaborativeGating, GatedEmbeddings, Gates
-from wordreel.lab.models.layers.pooling import ExpertPooling
 from wordreel.lab.models.moee import MixtureWeights
 from wordreel.lab.models.text.caption_encoder import caption_encoder
 

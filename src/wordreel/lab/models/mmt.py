@@ -28,8 +28,8 @@ from wordreel.lab.models.batch import (
     unit,
 )
 from wordreel.lab.models.config import MMTConfig
+from wordreel.lab.models.layers.expert_pooling import complete
 from wordreel.lab.models.layers.gating import GatedEmbeddings, GatedPairs
-from wordreel.lab.models.layers.pooling import complete
 from wordreel.lab.models.layers.transformer import EPSILON, Pooler, TransformerEncoder, init_weights
 from wordreel.lab.models.text.caption_encoder import caption_encoder
 

@@ -19,8 +19,8 @@ from wordreel.lab.models.batch import (
     VideoEmbeddings,
     VideoFeatures,
 )
+from wordreel.lab.models.layers.expert_pooling import ExpertPooling
 from wordreel.lab.models.layers.gating import UnevenEmbeddings
-from wordreel.lab.models.layers.pooling import ExpertPooling
 from wordreel.lab.models.text.caption_encoder import caption_encoder
 
 

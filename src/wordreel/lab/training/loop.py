@@ -24,8 +24,8 @@ from wordreel.lab.training.measure import ValidationMetrics
 from wordreel.lab.training.optimisers import lr_factor
 from wordreel.lab.training.recipe import Recipe
 from wordreel.lab.training.run_lock import StopRequest, TrainingInterrupted, run_lock, stop_on_signal
+from wordreel.lab.training.saved_state import SavedState, differences, read_state, save_state
 from wordreel.lab.training.session import Session
-from wordreel.lab.training.state import SavedState, differences, read_state, save_state
 from wordreel.lab.training.training_data import TrainingData
 from wordreel.progress import Progress
 from wordreel.util.atomic import make_dir

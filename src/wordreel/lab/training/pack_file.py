@@ -22,7 +22,7 @@ from wordreel.lab.models.config import ExpertConfig, ModelConfig, to_json
 from wordreel.lab.training.data.packed import Packed
 from wordreel.lab.training.data.pairs import Pairs
 from wordreel.lab.training.recipe import Recipe
-from wordreel.lab.training.state import differences
+from wordreel.lab.training.saved_state import differences
 from wordreel.lab.training.training_data import TrainingData
 from wordreel.runtime.mapped_arrays import dequantise, quantise
 from wordreel.util.atomic import atomic_write

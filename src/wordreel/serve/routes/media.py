@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Response
 
 from wordreel.serve.display import display_name
 from wordreel.serve.media_files import DOWNLOAD, TYPES, MediaResponse
-from wordreel.serve.pictures import SIDE, SIDES
 from wordreel.serve.routes import ContentPath, Served, binary, in_pool
 from wordreel.serve.schemas import Seconds
+from wordreel.serve.thumbnails import SIDE, SIDES
 
 router = APIRouter(tags=["media"])
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from wordreel.errors import NextStep, WeightsMissing
 from wordreel.lab.models.batch import masked_max, masked_mean, unit
 from wordreel.lab.models.config import TextConfig
-from wordreel.lab.models.layers.pooling import NetVLAD
+from wordreel.lab.models.layers.expert_pooling import NetVLAD
 from wordreel.lab.models.text.bert import Bert, Gpt
 from wordreel.models.laboratory import Mode
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wordreel.people.faces import (
+from wordreel.people.face_groups import (
     MIN_ROWS,
     THRESHOLD,
     candidate_groups,

@@ -10,7 +10,7 @@ import pytest
 from tests.media import make
 
 from wordreel.media import Fence, FrameNeed, Frames, describe, find_shots, shot_boundaries
-from wordreel.media.shots import change, difference
+from wordreel.media.shot_detection import change, difference
 
 NEED = FrameNeed(5, 48)
 

@@ -23,7 +23,7 @@ from wordreel.errors import BrokenMedia, NotMedia
 from wordreel.experts.face_detection import DetectedFaces, align_face
 from wordreel.ingest.extract import closable
 from wordreel.media.types import FrameNeed, Frames, StreamRequest, Window
-from wordreel.people.faces import centred
+from wordreel.people.face_groups import centred
 from wordreel.types import Float32, Float64
 from wordreel.util.lru_cache import LRUCache
 

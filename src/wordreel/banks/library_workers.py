@@ -94,7 +94,7 @@ class LibraryWorkers:
     def fit(self, queries: Int64, vectors: BankEmbeddings, gallery: Gallery, method: Method) -> State:
         """Fit blocks of the bank's queries and merge their states.
 
-        A `wordreel.banks.fitted_states.FitBank`.
+        This is a `wordreel.banks.fitted_states.FitBank`.
         """
         elsewhere = is_object_address(
             self.store.track_files.address

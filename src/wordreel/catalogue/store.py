@@ -398,7 +398,7 @@ class LibraryStore:
     ) -> list[CaptionRow]:
         """Return captions of items in the order of the dataset.
 
-        Of one split, dataset or content if given.
+        A split, dataset or content, if given, limits which.
         """
         return read_captions(self.catalogue, split, dataset, content)
 

@@ -88,7 +88,7 @@ def log_mel(samples: Float32) -> Float32:
 def mel_matrix() -> Float64:
     """Return triangles `[257, 64]` of height one, evenly spaced in mel = 1127 ln(1 + f / 700).
 
-    Nothing is of 0 Hz.
+    The row of 0 Hz is zero.
     """
     bins = _mel(np.linspace(0.0, RATE / 2, TRANSFORM // 2 + 1))[:, None]
     edges = np.linspace(_mel(np.float64(LOWEST)), _mel(np.float64(HIGHEST)), BANDS + 2)

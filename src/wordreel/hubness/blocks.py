@@ -172,7 +172,7 @@ def spans(rows: int, threads: int) -> list[tuple[int, int]]:
 
 
 def thread_count(threads: int | None, elements: int) -> int:
-    """Return one for small work, else `threads` or the cores this process may use."""
+    """Return a number of threads: one for small work, else `threads` or the cores of this process."""
     if elements < 1 << 20:
         return 1
     if threads is not None:

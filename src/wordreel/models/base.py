@@ -154,9 +154,9 @@ class CheckpointModel(Model):
 
 
 def mixture_weights(model: Model) -> Float32:
-    """Return the model's fixed weights `[experts]`.
+    """Return a model's fixed weights `[experts]`.
 
-    They are 1 for every expert where they depend on the query.
+    They are 1 for every expert if the weights depend on the query.
     """
     if model.expert_weights is None:
         return np.ones(len(model.experts), np.float32)

@@ -38,9 +38,9 @@ class VideoSample:
         return self.index.scores(vectors[:, self.experts], weights[:, self.experts], slice(None))
 
     def best(self, scores: Scores) -> Int64:
-        """Find the best item of each video in `scores [m]`, the first of equals.
+        """Return where in `scores [m]` the best item of each video is, the first of equals.
 
-        The places have the shape `[videos of the sample]`.
+        The result has the shape `[videos of the sample]`.
         """
         return segment_argmax(scores, self.starts)[1]
 

@@ -62,7 +62,7 @@ def read_captioned(
 def read_counts(text: str) -> Array:
     """Read captions per video from a file of numbers.
 
-    It is an array file or text (JSON, or separated by blanks).
+    The file is an array file or text (JSON, or numbers separated by blanks).
     """
     path = Path(text)
     try:

@@ -118,7 +118,7 @@ class Transformer(nn.Module):
         causal: bool = False,
         shifts: Mapping[int, BlockShift] | None = None,
     ) -> Tensor:
-        """Apply all blocks.
+        """Pass `x [b, n, width]` through all blocks.
 
         `shifts`: block number → what happens to `[b, n, width]` between its first norm and attention.
         """

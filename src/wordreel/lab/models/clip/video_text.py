@@ -55,7 +55,7 @@ class VideoTextModel(nn.Module, ABC):
 
     @abstractmethod
     def logits(self, captions: Encoded, videos: Encoded) -> Tensor:
-        """Compute `[q, b]`, multiplied by the logit scale as published."""
+        """Compute the logits `[q, b]`, multiplied by the logit scale as published."""
 
     def training_logits(self, captions: Encoded, videos: Encoded) -> tuple[tuple[float, Tensor], ...]:
         """Return (weight, `[q, b]`): the loss is the weighted sum of these matrices' losses.

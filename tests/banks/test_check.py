@@ -79,7 +79,7 @@ def test_too_little_to_go_by_is_refused(work, captions):
 def ranking(asked, ranks):
     """A ranking with these ranks, whatever it retrieved."""
     count = len(asked.texts)
-    return Ranking(len(asked.contents), 10, ranks, np.zeros((count, 1), np.int64), np.zeros(count))
+    return Ranking(len(asked.contents), 10, ranks, np.zeros((count, 1), np.int64))
 
 
 @pytest.mark.parametrize(

@@ -78,3 +78,14 @@ def test_all_processes_go_with_the_first(server):
         assert time.monotonic() < deadline, "processes without a parent go on serving"
         time.sleep(0.1)
     assert not is_up(site)
+
+
+def test_a_process_leaves_whose_parent_was_gone_before_it_looked():
+    program = (
+        "import time; from wordreel.media.sandbox import die_with_parent; die_with_parent({}); time.sleep(30)"
+    )
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    left = subprocess.run([sys.executable, "-c", program.format(int(gone.stdout))], timeout=25, check=False)
+    assert left.returncode == 1

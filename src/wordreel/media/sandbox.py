@@ -78,9 +78,12 @@ def descriptor_limit(taken: set[int], more: int) -> int:
     return number + 1
 
 
-def die_with_parent() -> None:
-    """Watch the process that started this one, and leave when it is gone."""
-    threading.Thread(target=_die_with, args=(os.getppid(),), daemon=True).start()
+def die_with_parent(parent: int | None = None) -> None:
+    """Watch the process that started this one, and leave when it is gone.
+
+    A process that takes long to start names its parent, which may be gone before this is called.
+    """
+    threading.Thread(target=_die_with, args=(parent or os.getppid(),), daemon=True).start()
 
 
 def _forbid_writing() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass, replace
+from multiprocessing import parent_process
 from pathlib import Path
 
 import uvicorn
@@ -74,7 +75,8 @@ def served_here() -> Served:
 
 def process_app() -> ASGIApp:
     """Return the application of one process."""
-    die_with_parent()
+    parent = parent_process()
+    die_with_parent(None if parent is None else parent.pid)
     served = served_here()
     return build_app(Service(served.open(), served.options))
 

@@ -199,7 +199,7 @@ def text_of(rows: Sequence[Mapping[str, Any]]) -> str:
             "Made by `studies/beta.py`; every number is in `beta.json`. R-sum (R@1 + R@5 + R@10, text to "
             "video) less that of plain ranking, over models, collections and banks. A constant is chosen on "
             "the other collections. *: p < 0.05, paired, captions of one video together. The default model "
-            "was trained on the 240 MSR-VTT videos and on the captions of the MSVD and Flickr8k banks.\n",
+            "was trained on the captions of the MSVD, Flickr8k and COCO banks.\n",
             markdown(table),
             f"What no labels cost: against the best β of the collection itself ({labels:+.2f}), "
             f"β = {SPREADS:g}/σ gains {spread:+.2f} and CSLS, which needs neither, {auto:+.2f}.\n",

@@ -46,6 +46,11 @@ class Settings:
         """Return the share of the training that is done, by steps or by time, whichever is further."""
         return max(step / self.steps, (time.monotonic() - started) / (60 * self.minutes))
 
+    @staticmethod
+    def rate(step: int, done: float) -> float:
+        """Return the share of the learning rates at a step: a warm-up, then half a cosine."""
+        return float(min(1, (step + 1) / WARM_UP) * (0.51 + 0.49 * np.cos(np.pi * done)))
+
 
 class Tower(nn.Module):
     """The text network, its head, and the adapter of the pictures."""
@@ -134,7 +139,7 @@ def train(
     step = 0
     while (done := settings.done(step, started)) < 1:
         for group, rate in zip(optimiser.param_groups, rates, strict=True):
-            group["lr"] = rate * min(1, (step + 1) / WARM_UP) * (0.51 + 0.49 * np.cos(np.pi * done))
+            group["lr"] = rate * settings.rate(step, done)
         items, captions, rows = next(batches)
         loss = caption_loss(tower, encode(tower, captions), tower.seen(rows), items)
         optimiser.zero_grad()

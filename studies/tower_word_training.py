@@ -14,15 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from tower_training import WARM_UP, Settings, Tower, encode, tokenize
+from tower_training import Settings, Tower, encode, tokenize
+from tower_words import Pairs
 
 TEMPERATURE = 30.0
 CLOSENESS = 10.0
-Pairs = Sequence[tuple[str, str]]  # English, and its translation
 
 
 def train_words(
@@ -45,7 +44,7 @@ def train_words(
     started, step = time.monotonic(), 0
     while (done := settings.done(step, started)) < 1:
         for group in optimiser.param_groups:
-            group["lr"] = settings.lr * min(1, (step + 1) / WARM_UP) * (0.51 + 0.49 * np.cos(np.pi * done))
+            group["lr"] = settings.lr * settings.rate(step, done)
         english, translations = zip(*next(batches), strict=True)
         with torch.no_grad():
             ours = encode(tower, tokenize(tokenizer, english))

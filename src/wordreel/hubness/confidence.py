@@ -47,7 +47,8 @@ AT_ONCE = 1 << 17  # confidences computed at a time
 
 
 CHECKED = Calibration(height=1.595, crowd=0.4, growth=0.886, likeness=0.0, toll=4.56)
-"""Fitted by `studies/confidence.py`, without likeness; for models that have no calibration of their own."""
+"""For models that have no calibration of their own: fitted to the default model with likeness held at 0, the
+way `studies/confidence.py` fits, on a part of its collections."""
 
 
 @dataclass(frozen=True, eq=False)
